@@ -1,0 +1,7 @@
+// Everything public.
+#pragma once
+
+#include "mxjit/context.hpp"   // IWYU pragma: export
+#include "mxjit/error.hpp"     // IWYU pragma: export
+#include "mxjit/quantize.hpp"  // IWYU pragma: export
+#include "mxjit/types.hpp"     // IWYU pragma: export

@@ -1,0 +1,60 @@
+#include "base/sha256.hpp"
+
+#include <openssl/evp.h>
+
+#include "mxjit/error.hpp"
+
+namespace mxjit {
+namespace {
+
+void require(int ok) {
+  if (ok != 1) throw Error(ErrorCode::internal, "libcrypto: SHA-256 failed");
+}
+
+}  // namespace
+
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  require(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr));
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::update(std::string_view bytes) {
+  require(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()));
+}
+
+void Sha256::part(std::string_view bytes) {
+  std::array<char, 8> length{};
+  for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(bytes.size() >> (8 * i));
+  update({length.data(), length.size()});
+  update(bytes);
+}
+
+Digest Sha256::finish() {
+  Digest digest{};
+  require(EVP_DigestFinal_ex(state_->context, digest.data(), nullptr));
+  return digest;
+}
+
+Digest sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.finish();
+}
+
+std::string to_hex(const Digest& digest) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (const std::uint8_t byte : digest) {
+    hex += digits[byte >> 4];
+    hex += digits[byte & 15];
+  }
+  return hex;
+}
+
+}  // namespace mxjit

@@ -1,0 +1,16 @@
+# cuda.h and nvrtc.h, for types only: both libraries are opened at run time.
+# Looks at MXJIT_CUDA_INCLUDE, CUDA_HOME, the folder of nvcc, and the customary prefix.
+find_program(MXJIT_NVCC nvcc)
+set(hints $ENV{MXJIT_CUDA_INCLUDE} $ENV{CUDA_HOME}/include)
+if(MXJIT_NVCC)
+  get_filename_component(nvcc_real "${MXJIT_NVCC}" REALPATH)
+  get_filename_component(nvcc_bin "${nvcc_real}" DIRECTORY)
+  list(APPEND hints "${nvcc_bin}/../include")
+endif()
+find_path(MXJIT_CUDA_H cuda.h HINTS ${hints} PATHS /usr/local/cuda/include)
+find_path(MXJIT_NVRTC_H nvrtc.h HINTS ${hints} PATHS /usr/local/cuda/include)
+if(NOT MXJIT_CUDA_H OR NOT MXJIT_NVRTC_H)
+  message(FATAL_ERROR "cuda.h and nvrtc.h were not found. Set CUDA_HOME, or run tools/quickstart.sh, which fetches them.")
+endif()
+add_library(mxjit_cuda_headers INTERFACE)
+target_include_directories(mxjit_cuda_headers SYSTEM INTERFACE "${MXJIT_CUDA_H}" "${MXJIT_NVRTC_H}")
