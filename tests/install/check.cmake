@@ -1,0 +1,44 @@
+# Installs mxjit into a fresh prefix, looks at what was installed, and builds and runs consumer/ against it.
+# A library of the kind that the enclosing build made is installed from there, the other kind is built first.
+set(prefix "${WORK}/prefix")
+file(REMOVE_RECURSE "${prefix}" "${WORK}/consumer")
+
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "failed with ${status}: ${ARGV}")
+  endif()
+endfunction()
+
+set(common -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
+if((SHARED AND BUILT_SHARED) OR (NOT SHARED AND NOT BUILT_SHARED))
+  run("${CMAKE_COMMAND}" --install "${BUILT}" --prefix "${prefix}")
+else()
+  run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" ${common} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
+      -DBUILD_TESTING=OFF -DMXJIT_TOOL=OFF -DBUILD_SHARED_LIBS=${SHARED} -DMXJIT_CUDA_H=${CUDA_H} -DMXJIT_NVRTC_H=${NVRTC_H})
+  run("${CMAKE_COMMAND}" --build "${WORK}/build")
+  run("${CMAKE_COMMAND}" --install "${WORK}/build" --prefix "${prefix}")
+endif()
+
+# Nothing but the public headers is installed, and all of them.
+file(GLOB_RECURSE installed RELATIVE "${prefix}/include" "${prefix}/include/*")
+file(GLOB public RELATIVE "${SOURCE}/include" "${SOURCE}/include/mxjit/*.h" "${SOURCE}/include/mxjit/*.hpp")
+list(SORT installed)
+list(SORT public)
+if(NOT installed STREQUAL public)
+  message(FATAL_ERROR "installed headers: ${installed}\npublic headers: ${public}")
+endif()
+file(GLOB_RECURSE libraries RELATIVE "${prefix}" "${prefix}/lib*/libmxjit*")
+if(SHARED)
+  set(expected "libmxjit\\.so")
+else()
+  set(expected "libmxjit\\.a")
+endif()
+if(NOT libraries MATCHES "${expected}")
+  message(FATAL_ERROR "no ${expected} among the installed libraries: ${libraries}")
+endif()
+
+run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/install/consumer" -B "${WORK}/consumer" ${common}
+    "-DCMAKE_PREFIX_PATH=${prefix}" -DCMAKE_BUILD_TYPE=Debug)
+run("${CMAKE_COMMAND}" --build "${WORK}/consumer")
+run("${WORK}/consumer/consumer")
