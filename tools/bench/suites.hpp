@@ -1,0 +1,20 @@
+// The suites: each measures one thing and returns its rows.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "bench/bench.hpp"
+#include "bench/result.hpp"
+
+namespace mxjit::bench {
+
+struct Suite {
+  std::string_view name;
+  Result (*run)(const BenchOptions& options);
+};
+
+/// The suites of this version.
+std::span<const Suite> suites();
+
+}  // namespace mxjit::bench

@@ -1,0 +1,10 @@
+# Writes OUTPUT: SHA-256 over the lines "<sha256 of the file>  <path>" of FILES below ROOT, as sha256sum prints them.
+set(lines "")
+foreach(file IN LISTS FILES)
+  file(SHA256 "${ROOT}/${file}" digest)
+  string(APPEND lines "${digest}  ${file}\n")
+endforeach()
+string(SHA256 digest "${lines}")
+set(text "// Generated from kernels/ and src/. Do not edit.\n#pragma once\n\n#include <string_view>\n\nnamespace mxjit {\n\n")
+string(APPEND text "inline constexpr std::string_view source_digest = \"${digest}\";\n\n}  // namespace mxjit\n")
+file(WRITE "${OUTPUT}" "${text}")
