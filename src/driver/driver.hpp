@@ -20,6 +20,7 @@ struct Api {
   decltype(&::cuDeviceTotalMem) device_total_mem = nullptr;
   decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain = nullptr;
   decltype(&::cuDevicePrimaryCtxRelease) primary_ctx_release = nullptr;
+  decltype(&::cuDevicePrimaryCtxReset) primary_ctx_reset = nullptr;
   decltype(&::cuCtxGetCurrent) ctx_get_current = nullptr;
   decltype(&::cuCtxSetCurrent) ctx_set_current = nullptr;
   decltype(&::cuCtxGetDevice) ctx_get_device = nullptr;
@@ -27,9 +28,12 @@ struct Api {
   decltype(&::cuCtxSynchronize) ctx_synchronize = nullptr;
   decltype(&::cuMemAlloc) mem_alloc = nullptr;
   decltype(&::cuMemFree) mem_free = nullptr;
+  decltype(&::cuMemGetInfo) mem_get_info = nullptr;
   decltype(&::cuMemcpyHtoDAsync) memcpy_h2d_async = nullptr;
   decltype(&::cuMemcpyDtoHAsync) memcpy_d2h_async = nullptr;
+  decltype(&::cuMemcpyDtoDAsync) memcpy_d2d_async = nullptr;
   decltype(&::cuMemsetD8Async) memset_d8_async = nullptr;
+  decltype(&::cuPointerGetAttribute) pointer_get_attribute = nullptr;
   decltype(&::cuStreamCreate) stream_create = nullptr;
   decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
@@ -50,6 +54,7 @@ struct Api {
   decltype(&::cuLibraryUnload) library_unload = nullptr;
   decltype(&::cuLibraryGetKernel) library_get_kernel = nullptr;
   decltype(&::cuKernelGetFunction) kernel_get_function = nullptr;
+  decltype(&::cuFuncLoad) func_load = nullptr;  // null where the driver lacks it
   decltype(&::cuFuncSetAttribute) func_set_attribute = nullptr;
   decltype(&::cuFuncGetAttribute) func_get_attribute = nullptr;
   decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy_max_active_blocks = nullptr;
@@ -64,6 +69,8 @@ const Api& api();
 /// Why there is no usable GPU here, or an empty string when there is one. Never throws.
 std::string why_no_gpu();
 
+/// "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
+std::string describe(const Api& api, CUresult result);
 /// Throws Error(driver) (or context_lost) that names the call, the error and its number.
 void check(const Api& api, CUresult result, const char* call);
 
