@@ -1,0 +1,249 @@
+// What a quantize call may look like: every rule broken one at a time, from a call that is right.
+#include "dispatch/quantize_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "dispatch/quantize_key.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit::dispatch {
+namespace {
+
+void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape, std::int64_t pitch = 0) {
+  Tensor made{.data = at(address), .dtype = dtype, .rank = static_cast<int>(shape.size()), .pitch = pitch};
+  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
+  return made;
+}
+
+struct Call {
+  QuantizeOptions options;
+  QuantizeArgs args;
+};
+
+// 100 x 200 bf16, both axes, plain mx scales, every buffer 1 MiB from the next.
+Call both() {
+  Call call;
+  call.options.axes = {.row = true, .col = true};
+  call.args.x = tensor(0x100000, DType::bf16, {100, 200});
+  call.args.q_row = tensor(0x200000, DType::e4m3, {100, 200});
+  call.args.s_row = tensor(0x300000, DType::e8m0, {100, 7});
+  call.args.q_col = tensor(0x400000, DType::e4m3, {200, 100});
+  call.args.s_col = tensor(0x500000, DType::e8m0, {200, 4});
+  return call;
+}
+
+void check(const Call& call) {
+  check_options(call.options);
+  check_quantize(call.options, call.args);
+}
+
+std::string error_of(const Call& call, const std::string& argument) {
+  try {
+    check(call);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_EQ(error.argument(), argument) << error.what();
+    EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("got"), std::string::npos) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error that names " << argument;
+  return {};
+}
+
+TEST(QuantizeCheck, AcceptsRightCalls) {
+  EXPECT_NO_THROW(check(both()));
+  Call blocked = both();
+  blocked.options.scale_layout = ScaleLayout::blocked;
+  blocked.args.s_row = tensor(0x300000, DType::u8, {128 * 8});
+  blocked.args.s_col = tensor(0x500000, DType::u8, {256 * 4});
+  EXPECT_NO_THROW(check(blocked));
+  Call pitched = both();
+  pitched.args.x.pitch = 201;
+  pitched.args.q_col.pitch = 333;
+  EXPECT_NO_THROW(check(pitched));
+  Call tall = both();
+  tall.options.block = {.rows = 32, .cols = 32};
+  tall.args.s_row = tensor(0x300000, DType::e8m0, {4, 7});
+  tall.args.s_col = tensor(0x500000, DType::e8m0, {7, 4});
+  EXPECT_NO_THROW(check(tall));
+  Call batched = both();
+  batched.args.x = tensor(0x100000, DType::bf16, {3, 100, 200});
+  batched.args.q_row = tensor(0x200000, DType::e4m3, {3, 100, 200});
+  batched.args.s_row = tensor(0x300000, DType::e8m0, {3, 100, 7});
+  batched.args.q_col = tensor(0x400000, DType::e4m3, {3, 200, 100});
+  batched.args.s_col = tensor(0x500000, DType::e8m0, {3, 200, 4});
+  EXPECT_NO_THROW(check(batched));
+}
+
+TEST(QuantizeCheck, AcceptsFloatScales) {
+  Call call = both();
+  call.options.axes.col = false;
+  call.args.q_col = call.args.s_col = {};
+  call.options.scaling = Scaling::fp32;
+  call.options.rounding = Rounding::none;
+  call.options.block = {.kind = Block::Kind::row};
+  call.args.s_row = tensor(0x300000, DType::fp32, {100});
+  EXPECT_NO_THROW(check(call));
+  call.options.block = {.kind = Block::Kind::tensor};
+  call.args.s_row = tensor(0x300000, DType::fp32, {1});
+  EXPECT_NO_THROW(check(call));
+  call.options.block = {.rows = 1, .cols = 128};
+  call.args.s_row = tensor(0x300000, DType::fp32, {100, 2});
+  EXPECT_NO_THROW(check(call));
+  call.options.scale_layout = ScaleLayout::mn_major;
+  call.args.s_row = tensor(0x300000, DType::fp32, {2, 100});
+  EXPECT_NO_THROW(check(call));
+  call.args.s_row.dtype = DType::e8m0;
+  error_of(call, "s_row");
+}
+
+TEST(QuantizeCheck, AcceptsEmptyTensorsWithNullPointers) {
+  Call call = both();
+  call.args.x = tensor(0, DType::bf16, {0, 200});
+  call.args.q_row = tensor(0, DType::e4m3, {0, 200});
+  call.args.s_row = tensor(0, DType::e8m0, {0, 7});
+  call.args.q_col = tensor(0, DType::e4m3, {200, 0});
+  call.args.s_col = tensor(0, DType::e8m0, {200, 0});
+  EXPECT_NO_THROW(check(call));
+}
+
+TEST(QuantizeCheck, RefusesOptionsThatDoNotBelongTogether) {
+  const auto with = [](const std::function<void(QuantizeOptions&)>& change) {
+    Call call = both();
+    change(call.options);
+    return call;
+  };
+  error_of(with([](auto& o) { o.format = DType::bf16; }), "options.format");
+  error_of(with([](auto& o) { o.block = {.rows = 1, .cols = 64}; }), "options.block");
+  error_of(with([](auto& o) { o.block = {.kind = Block::Kind::row}; }), "options.block");
+  error_of(with([](auto& o) { o.rounding = Rounding::pow2; }), "options.rounding");
+  error_of(with([](auto& o) { o.scale_layout = ScaleLayout::mn_major; }), "options.scale_layout");
+  error_of(with([](auto& o) { o.axes = {.row = false, .col = false}; }), "options.axes");
+  error_of(with([](auto& o) { o.scaling = Scaling::fp32; }), "options.block");
+  error_of(with([](auto& o) {
+             o.scaling = Scaling::fp32;
+             o.block = {.rows = 128, .cols = 128};
+           }),
+           "options.rounding");
+}
+
+struct Broken {
+  const char* argument;
+  const char* says;  // part of the message
+  std::function<void(QuantizeArgs&)> change;
+};
+
+TEST(QuantizeCheck, NamesTheArgumentAndWhatCame) {
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max() / 4;
+  const std::vector<Broken> table = {
+      {"x", "fp64", [](auto& a) { a.x.dtype = DType::fp64; }},
+      {"x", "rank 1", [](auto& a) { a.x.rank = 1; }},
+      {"x", "rank 4", [](auto& a) { a.x.rank = 4; }},
+      {"x", "rank -7", [](auto& a) { a.x.rank = -7; }},
+      {"x", "(-1, 200)", [](auto& a) { a.x.shape[0] = -1; }},
+      {"x", "(100, -200)", [](auto& a) { a.x.shape[1] = -200; }},
+      {"x", "null", [](auto& a) { a.x.data = nullptr; }},
+      {"x", "pitch 199", [](auto& a) { a.x.pitch = 199; }},
+      {"x", "pitch -1", [](auto& a) { a.x.pitch = -1; }},
+      {"x", "0x100001", [](auto& a) { a.x.data = at(0x100001); }},
+      {"x", "63 bits", [](auto& a) { a.x.shape[0] = huge; }},
+      {"x", "63 bits", [](auto& a) { a.x.pitch = huge; }},
+      {"x", "address space", [](auto& a) { a.x.data = at(~std::uintptr_t{0xFFF}); }},
+      {"q_row", "e5m2", [](auto& a) { a.q_row.dtype = DType::e5m2; }},
+      {"q_row", "(100, 201)", [](auto& a) { a.q_row.shape[1] = 201; }},
+      {"q_row", "rank -1", [](auto& a) { a.q_row.rank = -1; }},
+      {"q_row", "rank 9", [](auto& a) { a.q_row.rank = 9; }},
+      {"q_row", "null", [](auto& a) { a.q_row.data = nullptr; }},
+      {"q_row", "pitch 100", [](auto& a) { a.q_row.pitch = 100; }},
+      {"s_row", "fp32", [](auto& a) { a.s_row.dtype = DType::fp32; }},
+      {"s_row", "(100, 6)", [](auto& a) { a.s_row.shape[1] = 6; }},
+      {"s_row", "(700)", [](auto& a) { a.s_row = tensor(0x300000, DType::u8, {700}); }},
+      {"s_row", "pitch 8", [](auto& a) { a.s_row.pitch = 8; }},
+      {"s_row", "null", [](auto& a) { a.s_row.data = nullptr; }},
+      {"q_col", "(100, 200)",
+       [](auto& a) {
+         a.q_col = tensor(0x400000, DType::e4m3, {100, 200});
+       }},
+      {"q_col", "null", [](auto& a) { a.q_col.data = nullptr; }},
+      {"s_col", "(200, 3)", [](auto& a) { a.s_col.shape[1] = 3; }},
+      {"s_col", "null", [](auto& a) { a.s_col.data = nullptr; }},
+      {"q_row", "overlap", [](auto& a) { a.q_row.data = a.x.data; }},
+      {"q_row", "overlap", [](auto& a) { a.q_row.data = at(0x100000 + 2 * 100 * 200 - 1); }},
+      {"s_row", "overlap", [](auto& a) { a.s_row.data = a.q_row.data; }},
+      {"q_col", "overlap", [](auto& a) { a.q_col.data = a.q_row.data; }},
+      {"s_col", "overlap", [](auto& a) { a.s_col.data = at(0x300000 + 699); }},
+  };
+  for (const Broken& broken : table) {
+    Call call = both();
+    broken.change(call.args);
+    const std::string message = error_of(call, broken.argument);
+    EXPECT_NE(message.find(broken.says), std::string::npos) << message << "\nwithout: " << broken.says;
+  }
+}
+
+TEST(QuantizeCheck, RefusesTensorsOfAnAxisThatIsNotAskedFor) {
+  Call call = both();
+  call.options.axes.col = false;
+  error_of(call, "q_col");
+  call.args.q_col = {};
+  error_of(call, "s_col");
+  call.args.s_col = {};
+  EXPECT_NO_THROW(check(call));
+}
+
+TEST(QuantizeCheck, TouchingAndInterleavedTensorsDoNotOverlap) {
+  Call call = both();
+  call.args.q_row.data = at(0x100000 + 2 * 100 * 200);
+  EXPECT_NO_THROW(check(call)) << "q_row starts where x ends";
+  // q_row and q_col as columns of one pitched matrix: 200 and 100 of every 300 bytes.
+  call = both();
+  call.args.x = tensor(0x100000, DType::bf16, {100, 100});
+  call.args.q_row = tensor(0x200000, DType::e4m3, {100, 100}, 200);
+  call.args.s_row = tensor(0x300000, DType::e8m0, {100, 4});
+  call.args.q_col = tensor(0x200000 + 100, DType::e4m3, {100, 100}, 200);
+  call.args.s_col = tensor(0x500000, DType::e8m0, {100, 4});
+  EXPECT_NO_THROW(check(call));
+  call.args.q_col.data = at(0x200000 + 99);
+  error_of(call, "q_col");
+  call.args.q_col.data = at(0x200000 + 101);
+  error_of(call, "q_col");  // its rows run into the next row of q_row
+}
+
+TEST(QuantizeKey, ChangesWithWhatSelectsAKernelOnly) {
+  const auto key = [](const Call& call) { return quantize_key(call.options, call.args); };
+  const QuantizeKey base = key(both());
+  Call same = both();
+  same.args.x.data = at(0x900000);
+  EXPECT_EQ(key(same), base);
+  std::vector<std::function<void(Call&)>> changes = {
+      [](Call& c) { c.options.format = DType::e5m2; },
+      [](Call& c) { c.options.scaling = Scaling::fp32; },
+      [](Call& c) { c.options.block.cols = 128; },
+      [](Call& c) { c.options.block.rows = 32; },
+      [](Call& c) { c.options.block.kind = Block::Kind::row; },
+      [](Call& c) { c.options.rounding = Rounding::floor; },
+      [](Call& c) { c.options.scale_layout = ScaleLayout::blocked; },
+      [](Call& c) { c.options.axes.col = false; },
+      [](Call& c) { c.options.axes.row = false; },
+      [](Call& c) { c.args.x.dtype = DType::fp32; },
+      [](Call& c) { c.args.x.shape[1] = 208; },
+  };
+  std::vector<QuantizeKey> keys = {base};
+  for (const auto& change : changes) {
+    Call call = both();
+    change(call);
+    for (const QuantizeKey& other : keys) EXPECT_NE(key(call), other);
+    keys.push_back(key(call));
+  }
+}
+
+}  // namespace
+}  // namespace mxjit::dispatch
