@@ -20,15 +20,27 @@ struct KernelDescriptor {
   friend auto operator<=>(const KernelDescriptor&, const KernelDescriptor&) = default;
 };
 
-/// Canonical JSON: sorted keys, integers, flags and names only, every default written out.
+/// Canonical JSON: sorted keys, integers, flags and names only, every default written out. A descriptor that
+/// could not be read back (a name that is no identifier, a launch bound out of range) is
+/// Error(invalid_argument) that names the field.
 std::string print(const KernelDescriptor& descriptor);
-/// Reads the canonical form; unknown or missing fields and another schema are Error(invalid_argument).
+/// Reads a descriptor, in any order of fields; unknown, repeated or missing fields, wrong types and another
+/// schema are Error(invalid_argument) that names the field.
 KernelDescriptor parse_descriptor(std::string_view json);
 
 /// Symbol of the kernel in its cubin: "mxjit_" and the template's name with '/' as '_'.
 std::string symbol(const KernelDescriptor& descriptor);
 
-/// The translation unit: names one template and gives it a constexpr Config. Depends on the descriptor alone.
+/// The translation unit: includes one template and gives it a constexpr Config. Depends on the descriptor
+/// alone. What it expects of the template "quantize/mx_dual", file "quantize/mx_dual.cuh":
+///     namespace mxjit {
+///     struct QuantizeMxDual {
+///       using Params = ...;  // the kernel's only parameter
+///       template <class Config> static __device__ void run(const Params& params);
+///     };
+///     }
+/// Config holds every constant of the configuration (integers, flags, and enumerators named as seen from
+/// namespace mxjit, such as "Rounding::rceil"), and threads, shared_bytes and cluster.
 std::string generate_source(const KernelDescriptor& descriptor);
 
 /// NVRTC options that change the cubin, in order, without include paths.
@@ -41,11 +53,15 @@ struct Template {
 };
 /// Every embedded template, sorted by name.
 const std::vector<Template>& templates();
-/// SHA-256 over the names and texts of all embedded templates.
+/// SHA-256 over names and texts, in order.
+Digest digest_of(const std::vector<Template>& templates);
+/// digest_of(templates()), computed once.
 const Digest& templates_digest();
 
 /// SHA-256 over format version, descriptor, source, templates digest, options and target. Known without a
-/// compiler.
+/// compiler; no path, time, environment, host or user has a part in it.
 Digest key(const KernelDescriptor& descriptor);
+/// The same under another set of templates.
+Digest key(const KernelDescriptor& descriptor, const Digest& templates);
 
 }  // namespace mxjit::codegen
