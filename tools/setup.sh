@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced by quickstart.sh and test.sh, from the repository's root: finds or installs what mxjit needs.
 # What is fetched goes to .cache/, which git ignores. Nothing is fetched when everything is there.
 
@@ -77,7 +78,7 @@ setup_cuda() {
     nvcc=$(command -v nvcc 2>/dev/null || true)
     [ -z "$nvcc" ] || nvcc=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
     for root in "${CUDA_HOME:-}" "$nvcc" /usr/local/cuda; do
-      [ -n "$root" ] && [ -f "$root/include/nvrtc.h" ] || continue
+      if [ -z "$root" ] || [ ! -f "$root/include/nvrtc.h" ]; then continue; fi
       version=$(cuda_version "$root")
       if [ "${version:-0}" -lt 12080 ]; then
         note "the toolkit at $root is older than 12.8 and is not used"

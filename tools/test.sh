@@ -3,7 +3,7 @@
 #   --long         also the tests labelled long, and clang-tidy over the sources
 #   --preset NAME  only this preset (release, debug, asan, tsan); may be repeated. Default: release, asan and tsan
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 source tools/setup.sh
 
 long=false
