@@ -12,7 +12,7 @@ using nlohmann::json;
 
 void fail(const std::string& pointer, std::string_view expected, std::string_view got) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: expected {}, got {}", pointer.empty() ? "problem" : pointer, expected, got),
+              fmt::format("{}: expected {}, got {}", pointer.empty() ? "document" : pointer, expected, got),
               pointer);
 }
 
