@@ -1,0 +1,15 @@
+// The ops of the reference, one function each. `inputs` are checked already; `outputs` holds a zeroed tensor
+// for every output that the problem declares.
+#pragma once
+
+#include "problem/problem.hpp"
+#include "safetensors/host_tensor.hpp"
+
+namespace mxjit::reference {
+
+void quantize(const problem::Quantize& op, const TensorMap& inputs, TensorMap& outputs);
+void dequantize(const problem::Dequantize& op, const TensorMap& inputs, TensorMap& outputs);
+void pack_scales(const problem::PackScales& op, const TensorMap& inputs, TensorMap& outputs);
+void pad_groups(const problem::PadGroups& op, const TensorMap& inputs, TensorMap& outputs);
+
+}  // namespace mxjit::reference
