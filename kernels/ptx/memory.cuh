@@ -1,0 +1,59 @@
+// Loads and stores with cache hints, shuffles: one wrapper per instruction.
+#pragma once
+
+#include "ptx/types.cuh"
+
+namespace mxjit {
+
+struct alignas(16) Vector4 {
+  u32 x, y, z, w;
+};
+
+struct alignas(8) Vector2 {
+  u32 x, y;
+};
+
+}  // namespace mxjit
+
+namespace mxjit::ptx {
+
+/// 16 bytes that this kernel reads once and never writes.
+__device__ __forceinline__ Vector4 ld_stream(const void* address) {
+  Vector4 v;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(address));
+  return v;
+}
+
+__device__ __forceinline__ u16 ld_nc_u16(const void* address) {
+  u16 v;
+  asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(address));
+  return v;
+}
+
+__device__ __forceinline__ u32 ld_nc_u32(const void* address) {
+  u32 v;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(address));
+  return v;
+}
+
+/// 16 and 8 bytes that nothing in this kernel reads again.
+__device__ __forceinline__ void st_stream(void* address, Vector4 v) {
+  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+
+__device__ __forceinline__ void st_stream(void* address, Vector2 v) {
+  asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(v.x), "r"(v.y) : "memory");
+}
+
+/// The value of the lane whose index differs by `mask`; every lane of the warp takes part.
+__device__ __forceinline__ u32 shfl_xor(u32 value, u32 mask) {
+  u32 result;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(value), "r"(mask));
+  return result;
+}
+
+}  // namespace mxjit::ptx

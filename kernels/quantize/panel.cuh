@@ -1,0 +1,118 @@
+// A warp's panel: 2 * rows_per_lane rows by 128 columns. Lane l holds 8 columns of rows_per_lane consecutive rows,
+// the lower 16 lanes the upper half of the rows.
+#pragma once
+
+#include "ptx/memory.cuh"
+#include "quantize/mx_numbers.cuh"
+#include "quantize/params.cuh"
+
+namespace mxjit {
+
+inline constexpr int panel_columns = 128;
+inline constexpr int lane_columns = 8;
+
+/// Where this lane's elements lie.
+template <class Config>
+struct Lane {
+  static constexpr int panel_rows = 2 * Config::rows_per_lane;
+  static constexpr int tile_rows = Config::warps_m * panel_rows;
+  static constexpr int tile_columns = Config::warps_n * panel_columns;
+
+  int index;           // in the warp
+  int warp_m, warp_n;  // the warp's panel in the tile
+  u32 tile_m, tile_n;  // the tile in the matrix
+  i64 row, column;     // the lane's first element
+  int rows, columns;   // how many of its rows and columns lie inside the matrix, at most those it holds
+
+  __device__ __forceinline__ explicit Lane(const QuantizeMxParams& p) {
+    index = static_cast<int>(threadIdx.x % 32);
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    warp_m = warp / Config::warps_n;
+    warp_n = warp % Config::warps_n;
+    tile_m = blockIdx.x / p.tiles_n;
+    tile_n = blockIdx.x % p.tiles_n;
+    row = i64{tile_m} * tile_rows + row_in_tile(0);
+    column = i64{tile_n} * tile_columns + warp_n * panel_columns + index % 16 * lane_columns;
+    rows = clamp(p.m - row, Config::rows_per_lane);
+    columns = clamp(p.n - column, lane_columns);
+  }
+
+  /// Row of the tile that the lane's row `r` is.
+  __device__ __forceinline__ int row_in_tile(int r) const {
+    return warp_m * panel_rows + index / 16 * Config::rows_per_lane + r;
+  }
+
+  static __device__ __forceinline__ int clamp(i64 value, int most) {
+    return static_cast<int>(value < 0 ? 0 : value > most ? most : value);
+  }
+};
+
+__device__ __forceinline__ void load_lane_row(const u8* from, u32 (&to)[4]) {
+  const Vector4 v = ptx::ld_stream(from);
+  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+
+__device__ __forceinline__ void load_lane_row(const u8* from, Vector2 (&to)[4]) {
+  const Vector4 a = ptx::ld_stream(from);
+  const Vector4 b = ptx::ld_stream(from + 16);
+  to[0] = {a.x, a.y}, to[1] = {a.z, a.w}, to[2] = {b.x, b.y}, to[3] = {b.z, b.w};
+}
+
+/// The first `count` elements of a row at any address, the others zero.
+__device__ __forceinline__ void load_lane_row(const u8* from, int count, u32 (&to)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const u32 low = 2 * i < count ? ptx::ld_nc_u16(from + 4 * i) : u16{0};
+    const u32 high = 2 * i + 1 < count ? ptx::ld_nc_u16(from + 4 * i + 2) : u16{0};
+    to[i] = low | high << 16;
+  }
+}
+
+__device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2 (&to)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    to[i].x = 2 * i < count ? ptx::ld_nc_u32(from + 8 * i) : 0;
+    to[i].y = 2 * i + 1 < count ? ptx::ld_nc_u32(from + 8 * i + 4) : 0;
+  }
+}
+
+/// The lane's elements; those outside the matrix are zero.
+template <class Config, class Pair>
+__device__ __forceinline__ void load_panel(const QuantizeMxParams& p, const Lane<Config>& lane,
+                                           Pair (&x)[Config::rows_per_lane][4]) {
+  constexpr int element = Numbers<Config::input>::bytes;
+  const u8* from = static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column) * element;
+  const i64 pitch = p.ld_x * element;
+  const bool whole_vectors = p.wide_x && lane.columns == lane_columns;
+  if (whole_vectors && lane.rows == Config::rows_per_lane) {
+#pragma unroll
+    for (int r = 0; r < Config::rows_per_lane; ++r) load_lane_row(from + r * pitch, x[r]);
+  } else {
+#pragma unroll
+    for (int r = 0; r < Config::rows_per_lane; ++r) {
+      if (whole_vectors && r < lane.rows) {
+        load_lane_row(from + r * pitch, x[r]);
+      } else {
+        load_lane_row(from + r * pitch, r < lane.rows ? lane.columns : 0, x[r]);
+      }
+    }
+  }
+}
+
+/// Eight FP8 bytes of the lane's row `r`.
+template <class Config>
+__device__ __forceinline__ void store_lane_row(const QuantizeMxParams& p, const Lane<Config>& lane, int r,
+                                               Vector2 bytes) {
+  if (r >= lane.rows) return;
+  u8* to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
+  if (p.wide_q_row && lane.columns == lane_columns) {
+    ptx::st_stream(to, bytes);
+  } else {
+#pragma unroll
+    for (int i = 0; i < lane_columns; ++i) {
+      if (i < lane.columns) to[i] = static_cast<u8>((i < 4 ? bytes.x : bytes.y) >> 8 * (i % 4));
+    }
+  }
+}
+
+}  // namespace mxjit
