@@ -1,9 +1,10 @@
 // MX quantization of a matrix along its rows, down its columns, or both, reading it once.
 //
-// A thread block owns a tile of warps_m x warps_n panels, which stay in the warps' registers. A block along a row is
-// four lanes; a block down a column is the rows of a lane and of its partner 16 lanes away. Row data leaves from
-// the registers; column data is turned through shared memory, and the codes of both axes are gathered there.
-// Elements outside the matrix count as zero: their code is 0, which is also what pads blocked scales.
+// A thread block owns a tile of warps_m x warps_n panels, which stay in the warps' registers. A block along a
+// row is four lanes; a block down a column is the rows of a lane and of its partner 16 lanes away. Row data
+// leaves from the registers; column data is turned through shared memory, and the codes of both axes are
+// gathered there. Elements outside the matrix count as zero: their code is 0, which is also what pads blocked
+// scales.
 #pragma once
 
 #include "quantize/mx_codes.cuh"
@@ -18,13 +19,36 @@ struct QuantizeMx {
   using Params = QuantizeMxParams;
 
   template <class Config>
-  static __device__ __forceinline__ void run(const Params& p) {
+  static __device__ __forceinline__ void run(const Params& params) {
+    if constexpr (Config::batched) {
+      const u32 tiles = params.tiles_m * params.tiles_n;
+      run_tile<Config>(expert<Config>(params, blockIdx.x / tiles), blockIdx.x % tiles);
+    } else {
+      run_tile<Config>(params, blockIdx.x);
+    }
+  }
+
+  /// The parameters of one expert.
+  template <class Config>
+  static __device__ __forceinline__ Params expert(Params p, i64 index) {
+    constexpr bool blocked = Config::scale_layout == ScaleLayout::blocked;
+    p.x = static_cast<const u8*>(p.x) + index * p.m * p.ld_x * Numbers<Config::input>::bytes;
+    p.q_row += index * p.m * p.ld_q_row;
+    p.q_col += index * p.n * p.ld_q_col;
+    const i64 blocked_bytes = (p.m + 127) / 128 * ((p.n + 127) / 128) * 512;
+    p.s_row += index * (blocked ? blocked_bytes : p.m * p.ld_s_row);
+    p.s_col += index * (blocked ? blocked_bytes : p.n * p.ld_s_col);
+    return p;
+  }
+
+  template <class Config>
+  static __device__ __forceinline__ void run_tile(const Params& p, u32 tile) {
     using N = Numbers<Config::input>;
     constexpr int threads = 32 * Config::warps_m * Config::warps_n;
     constexpr int tile_rows = Lane<Config>::tile_rows;
     constexpr int tile_columns = Lane<Config>::tile_columns;
 
-    const Lane<Config> lane(p);
+    const Lane<Config> lane(p, tile);
     typename N::Pair x[Config::rows_per_lane][4];
     load_panel<Config>(p, lane, x);
 
@@ -57,7 +81,8 @@ struct QuantizeMx {
     for (int r = 0; r < Config::rows_per_lane; r += 2) {
       // Two rows at a time: one half of `amax` each, once the even columns have met the odd ones.
       const Pair first = N::max_abs(N::max_abs(x[r][0], x[r][1]), N::max_abs(x[r][2], x[r][3]));
-      const Pair second = N::max_abs(N::max_abs(x[r + 1][0], x[r + 1][1]), N::max_abs(x[r + 1][2], x[r + 1][3]));
+      const Pair second =
+          N::max_abs(N::max_abs(x[r + 1][0], x[r + 1][1]), N::max_abs(x[r + 1][2], x[r + 1][3]));
       Pair amax = N::max_abs(N::lows(first, second), N::highs(first, second));
       amax = N::max_abs(amax, N::exchange(amax, 1));
       amax = N::max_abs(amax, N::exchange(amax, 2));
@@ -76,7 +101,8 @@ struct QuantizeMx {
   template <class Config, class Pair, class Factors>
   static __device__ __forceinline__ Vector2 row_bytes(const Pair (&x)[4], const Factors& f) {
     using N = Numbers<Config::input>;
-    const Floats a = N::scaled(x[0], f), b = N::scaled(x[1], f), c = N::scaled(x[2], f), d = N::scaled(x[3], f);
+    const Floats a = N::scaled(x[0], f), b = N::scaled(x[1], f), c = N::scaled(x[2], f),
+                 d = N::scaled(x[3], f);
     return {pack4<Config::format>(a.low, a.high, b.low, b.high),
             pack4<Config::format>(c.low, c.high, d.low, d.high)};
   }
@@ -105,8 +131,10 @@ struct QuantizeMx {
       u32 low[4], high[4];  // 16 bytes of the even and of the odd column
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const Floats a = N::scaled(x[4 * i][w], scales.factors), b = N::scaled(x[4 * i + 1][w], scales.factors);
-        const Floats c = N::scaled(x[4 * i + 2][w], scales.factors), d = N::scaled(x[4 * i + 3][w], scales.factors);
+        const Floats a = N::scaled(x[4 * i][w], scales.factors),
+                     b = N::scaled(x[4 * i + 1][w], scales.factors);
+        const Floats c = N::scaled(x[4 * i + 2][w], scales.factors),
+                     d = N::scaled(x[4 * i + 3][w], scales.factors);
         low[i] = pack4<Config::format>(a.low, b.low, c.low, d.low);
         high[i] = pack4<Config::format>(a.high, b.high, c.high, d.high);
       }

@@ -1,4 +1,5 @@
-// Scale codes on their way out: gathered in shared memory in the order of a blocked tile, written in wide pieces.
+// Scale codes on their way out: gathered in shared memory in the order of a blocked tile, written in wide
+// pieces.
 #pragma once
 
 #include "ptx/memory.cuh"
@@ -6,8 +7,8 @@
 
 namespace mxjit {
 
-/// Codes of 128 rows x 4 blocks of a scale matrix as a blocked tile orders them: 32 rows of 16 bytes, each with rows
-/// r, r + 32, r + 64 and r + 96.
+/// Codes of 128 rows x 4 blocks of a scale matrix as a blocked tile orders them: 32 rows of 16 bytes, each
+/// with rows r, r + 32, r + 64 and r + 96.
 struct alignas(16) CodeTile {
   u8 bytes[512];
 
@@ -15,7 +16,9 @@ struct alignas(16) CodeTile {
   __device__ __forceinline__ void set(int row, int block, u32 code) {
     bytes[word(row) * 4 + block] = static_cast<u8>(code);
   }
-  __device__ __forceinline__ u32 codes(int row) const { return reinterpret_cast<const u32*>(bytes)[word(row)]; }
+  __device__ __forceinline__ u32 codes(int row) const {
+    return reinterpret_cast<const u32*>(bytes)[word(row)];
+  }
 };
 
 /// A scale matrix in memory and where this thread block's codes go in it.

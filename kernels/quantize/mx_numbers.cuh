@@ -1,7 +1,8 @@
 // The numbers of MX quantization: largest magnitude -> scale code and factor -> FP8 bytes.
 //
-// Everything works on pairs of elements. A Pair holds two elements of the input type, a Factors the two powers
-// of two that they are multiplied by, so that the same code scales two columns by two factors or by one.
+// Everything works on pairs of elements. A Pair holds two elements of the input type, a Factors the two
+// powers of two that they are multiplied by, so that the same code scales two columns by two factors or by
+// one.
 #pragma once
 
 #include "ptx/arithmetic.cuh"
@@ -22,7 +23,8 @@ template <Format format>
 inline constexpr int code_offset = format == Format::e4m3 ? 8 : 15;
 
 /// What to add to the bits of an amax with `bits` bits of mantissa so that a round-up carries into the
-/// exponent. rceil: mantissas above 1.75, the largest of both formats; even: those that the format would round up.
+/// exponent. rceil: mantissas above 1.75, the largest of both formats; even: those that the format would
+/// round up.
 template <Format format, Rounding rounding, int bits>
 inline constexpr u32 round_up = rounding == Rounding::rceil   ? (1u << bits) / 4 - 1
                                 : rounding == Rounding::ceil  ? (1u << bits) - 1
@@ -74,10 +76,9 @@ struct Numbers<Input::bf16> {
     constexpr u32 up = round_up<format, rounding, 7>;
     constexpr u32 shift = (up - (u32{code_offset<format>} << 7)) & 0xFFFF;
     const u32 exponents = ptx::add_relu_s16x2(amax, shift * 0x10001) & 0x7F807F80;
-    // Zero times a non-finite amax turns the factor, and so the block, into NaN. Its exponent field then gives
-    // code 255.
-    const u32 poison =
-        rounding == Rounding::even ? ptx::min_u16x2(amax + up * 0x10001, 0x7FFF7FFF) : amax;
+    // Zero times a non-finite amax turns the factor, and so the block, into NaN. Its exponent field then
+    // gives code 255.
+    const u32 poison = rounding == Rounding::even ? ptx::min_u16x2(amax + up * 0x10001, 0x7FFF7FFF) : amax;
     const u32 factors = ptx::fma_bf16x2(poison, 0, 0x7F007F00 - exponents);
     const u32 codes = (0x01FE01FE - ((factors >> 7) & 0x00FF00FF)) & 0x00FF00FF;
     return {codes, factors};

@@ -1,5 +1,5 @@
-// A warp's panel: 2 * rows_per_lane rows by 128 columns. Lane l holds 8 columns of rows_per_lane consecutive rows,
-// the lower 16 lanes the upper half of the rows.
+// A warp's panel: 2 * rows_per_lane rows by 128 columns. Lane l holds 8 columns of rows_per_lane consecutive
+// rows, the lower 16 lanes the upper half of the rows.
 #pragma once
 
 #include "ptx/memory.cuh"
@@ -24,13 +24,13 @@ struct Lane {
   i64 row, column;     // the lane's first element
   int rows, columns;   // how many of its rows and columns lie inside the matrix, at most those it holds
 
-  __device__ __forceinline__ explicit Lane(const QuantizeMxParams& p) {
+  __device__ __forceinline__ Lane(const QuantizeMxParams& p, u32 tile) {
     index = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
     warp_m = warp / Config::warps_n;
     warp_n = warp % Config::warps_n;
-    tile_m = blockIdx.x / p.tiles_n;
-    tile_n = blockIdx.x % p.tiles_n;
+    tile_m = tile / p.tiles_n;
+    tile_n = tile % p.tiles_n;
     row = i64{tile_m} * tile_rows + row_in_tile(0);
     column = i64{tile_n} * tile_columns + warp_n * panel_columns + index % 16 * lane_columns;
     rows = clamp(p.m - row, Config::rows_per_lane);

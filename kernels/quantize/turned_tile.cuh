@@ -1,5 +1,5 @@
-// A 128 x 128 tile of FP8 bytes, turned in shared memory: lanes put in runs of 16 rows of one column, and columns
-// leave as runs of 128 bytes.
+// A 128 x 128 tile of FP8 bytes, turned in shared memory: lanes put in runs of 16 rows of one column, and
+// columns leave as runs of 128 bytes.
 #pragma once
 
 #include "ptx/memory.cuh"
@@ -12,8 +12,8 @@ struct alignas(16) TurnedTile {
 
   u8 bytes[extent * extent];
 
-  // Eight lanes that put the same chunk of columns 8 apart, and eight that take the chunks of one column, all meet
-  // different banks.
+  // Eight lanes that put the same chunk of columns 8 apart, and eight that take the chunks of one column, all
+  // meet different banks.
   static __device__ __forceinline__ int offset(int column, int chunk) {
     return column * extent + (chunk ^ column / 8 % chunks) * 16;
   }
@@ -24,8 +24,8 @@ struct alignas(16) TurnedTile {
     return *reinterpret_cast<const Vector4*>(bytes + offset(column, chunk));
   }
 
-  /// Writes the tile as rows of `to`, `pitch` bytes apart: `columns` rows of `rows` bytes. The whole thread block takes
-  /// part. `wide`: base and pitch of `to` are multiples of 16 bytes.
+  /// Writes the tile as rows of `to`, `pitch` bytes apart: `columns` rows of `rows` bytes. The whole thread
+  /// block takes part. `wide`: base and pitch of `to` are multiples of 16 bytes.
   template <int threads>
   __device__ __forceinline__ void store(u8* to, i64 pitch, i64 columns, i64 rows, bool wide) const {
 #pragma unroll

@@ -1,0 +1,107 @@
+#include "dispatch/quantize_launch.hpp"
+
+#include <utility>
+
+#include "mxjit/error.hpp"
+#include "quantize/params.cuh"
+
+namespace mxjit::dispatch {
+namespace {
+
+using configure::Configuration;
+
+std::int64_t number(const Configuration& configuration, const char* name) {
+  return std::get<std::int64_t>(configuration.constants.at(name));
+}
+
+bool flag(const Configuration& configuration, const char* name) {
+  return std::get<bool>(configuration.constants.at(name));
+}
+
+constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+std::int64_t pitch_of(const Tensor& tensor) {
+  return tensor.pitch != 0 ? tensor.pitch : tensor.shape[static_cast<std::size_t>(tensor.rank) - 1];
+}
+
+unsigned aligned(const void* base, std::int64_t pitch_bytes, unsigned to) {
+  return ((reinterpret_cast<std::uintptr_t>(base) | static_cast<std::uintptr_t>(pitch_bytes)) & (to - 1)) ==
+         0;
+}
+
+/// 1-D blocked scales have no pitch: the matrix's extents say where a tile lies.
+std::int64_t scale_pitch(const QuantizeRecipe& recipe, const Tensor& scales) {
+  return recipe.blocked ? 0 : pitch_of(scales);
+}
+
+}  // namespace
+
+QuantizeRecipe quantize_recipe(const Configuration& configuration) {
+  if (configuration.kernel != "quantize/mx") {
+    throw Error(ErrorCode::internal, "no launch for kernel \"" + configuration.kernel + "\"");
+  }
+  QuantizeRecipe recipe;
+  recipe.threads = static_cast<unsigned>(configuration.threads);
+  recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
+  recipe.tile_rows = 2 * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
+  recipe.tile_columns = 128 * number(configuration, "warps_n");
+  recipe.row = flag(configuration, "row");
+  recipe.col = flag(configuration, "col");
+  recipe.batched = flag(configuration, "batched");
+  recipe.blocked =
+      std::get<std::string>(configuration.constants.at("scale_layout")) == "ScaleLayout::blocked";
+  return recipe;
+}
+
+void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
+                     const QuantizeArgs& args, CUstream stream) {
+  const Tensor *q_row = &args.q_row, *s_row = &args.s_row, *q_col = &args.q_col, *s_col = &args.s_col;
+  if (recipe.transposed) {
+    std::swap(q_row, q_col);
+    std::swap(s_row, s_col);
+  }
+  const auto rank = static_cast<std::size_t>(args.x.rank);
+  std::int64_t m = args.x.shape[rank - 2], n = args.x.shape[rank - 1];
+  if (recipe.transposed) std::swap(m, n);
+  const std::int64_t experts = recipe.batched ? args.x.shape[0] : 1;
+  if (m == 0 || n == 0 || experts == 0) return;
+
+  QuantizeMxParams params{};
+  params.x = args.x.data;
+  params.m = m;
+  params.n = n;
+  params.ld_x = args.x.pitch != 0 ? args.x.pitch : n;
+  params.tiles_m = static_cast<u32>(ceil_div(m, recipe.tile_rows));
+  params.tiles_n = static_cast<u32>(ceil_div(n, recipe.tile_columns));
+  params.wide_x = aligned(params.x, params.ld_x * (args.x.dtype == DType::fp32 ? 4 : 2), 16);
+  const unsigned codes = recipe.blocked ? 16 : 4;
+  if (recipe.row) {
+    params.q_row = static_cast<u8*>(q_row->data);
+    params.s_row = static_cast<u8*>(s_row->data);
+    params.ld_q_row = pitch_of(*q_row);
+    params.ld_s_row = scale_pitch(recipe, *s_row);
+    params.wide_q_row = aligned(params.q_row, params.ld_q_row, 8);
+    params.wide_s_row = aligned(params.s_row, params.ld_s_row, codes);
+  }
+  if (recipe.col) {
+    params.q_col = static_cast<u8*>(q_col->data);
+    params.s_col = static_cast<u8*>(s_col->data);
+    params.ld_q_col = pitch_of(*q_col);
+    params.ld_s_col = scale_pitch(recipe, *s_col);
+    params.wide_q_col = aligned(params.q_col, params.ld_q_col, 16);
+    params.wide_s_col = aligned(params.s_col, params.ld_s_col, codes);
+  }
+
+  CUlaunchConfig config{};
+  config.gridDimX = params.tiles_m * params.tiles_n * static_cast<unsigned>(experts);
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = recipe.threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = recipe.shared_bytes;
+  config.hStream = stream;
+  void* arguments[] = {&params};
+  const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
+  if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+}
+
+}  // namespace mxjit::dispatch
