@@ -28,19 +28,28 @@ struct ContextOptions {
   std::optional<std::vector<std::string>> bundles;
   /// Never compile; a kernel in no layer is Error(compile_forbidden). Unset: MXJIT_COMPILE=forbid.
   std::optional<bool> forbid_compile;
+  /// Ask the driver in every call, not only in the first of its kind, whether each pointer is memory of the
+  /// context's device. For debugging: some 0.1 us a tensor.
+  bool check_pointers = false;
 };
+
+namespace dispatch {
+struct ContextAccess;
+}
 
 /// A quantization resolved to a loaded kernel. Immutable, cheap to copy, usable from many threads at once;
 /// tied to the CUDA context it was made in, and keeps what it needs alive after its Context is gone.
 class QuantizePlan {
  public:
-  /// Launches on `stream` of the plan's context, for tensors whose options, N, pitches and alignment are
-  /// those planned for; M may differ inside the plan's bucket. Never compiles, allocates or locks. Throws
-  /// Error(invalid_argument) naming the argument.
+  /// Launches on `stream` of the plan's context, for tensors of the dtype, rank and N planned for and of an M
+  /// in the planned bucket (2^(b-1) < M <= 2^b); pitches and alignments may differ. Never compiles, allocates
+  /// or locks. A tensor without elements launches nothing. Throws Error(invalid_argument) naming the
+  /// argument, Error(context_lost) when the context was destroyed or reset.
   void launch(const QuantizeArgs& args, Stream stream) const;
 
  private:
   friend class Context;
+  friend struct dispatch::ContextAccess;
   struct State;
   explicit QuantizePlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
@@ -56,13 +65,18 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   /// Quantizes: looks up, compiles and loads if needed, launches. Asynchronous. While `stream` captures, a
-  /// kernel that is not loaded is Error(not_loaded) and the capture stays intact.
+  /// kernel that is not loaded is Error(not_loaded) and the capture stays intact. Where another context or
+  /// none is current in the calling thread, this one is made current for the call. Throws
+  /// Error(invalid_argument) before anything is launched, Error(unsupported), Error(context_lost), and what
+  /// compiling throws.
   void quantize(const QuantizeOptions& options, const QuantizeArgs& args, Stream stream);
-  /// Compiles and loads, without launching.
+  /// Compiles and loads, without launching. The tensors must be as quantize() wants them.
   QuantizePlan plan(const QuantizeOptions& options, const QuantizeArgs& args);
 
  private:
+  friend struct dispatch::ContextAccess;
   struct State;
+  explicit Context(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
 

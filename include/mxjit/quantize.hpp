@@ -16,12 +16,15 @@ struct QuantizeOptions {
   Rounding rounding = Rounding::rceil;
   ScaleLayout scale_layout = ScaleLayout::plain;
   Axes axes;
+  bool transposed_input = false;  ///< x is stored as (N, M), or (E, N, M); all else keeps its meaning
 };
 
 /// The tensors of one call, all in memory of the context's device. Logical input shape (M, N), M >= 0, N >=
-/// 0, or (E, M, N).
+/// 0, or (E, M, N): then every output has the leading extent E, but for blocked scales, which stay 1-D, one
+/// expert after another. No output may overlap another tensor; tensors of an axis that is not asked for stay
+/// empty.
 struct QuantizeArgs {
-  Tensor x;      ///< bf16, fp16 or fp32; (M, N) row-major
+  Tensor x;      ///< bf16, fp16 or fp32; (M, N) row-major, or (N, M) with transposed_input
   Tensor q_row;  ///< format; (M, N) row-major. Only with axes.row
   Tensor s_row;  ///< e8m0 or u8. plain (M, ceil(N/32)); blocked: 1-D, ceil128(M) * ceil4(ceil(N/32)) bytes
   Tensor q_col;  ///< format; (N, M) row-major: the transposed data. Only with axes.col

@@ -235,7 +235,8 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
   const Tensor& x = args.x;
   if (x.dtype != DType::bf16 && x.dtype != DType::fp16 && x.dtype != DType::fp32)
     refuse("x", "dtype bf16, fp16 or fp32", std::string(to_string(x.dtype)));
-  if (x.rank != 2 && x.rank != 3) refuse("x", "shape (M, N) or (E, M, N)", fmt::format("rank {}", x.rank));
+  if (x.rank != 2 && x.rank != 3)
+    refuse("x", "rank 2 or 3, (M, N) or (E, M, N)", fmt::format("rank {}", x.rank));
   for (int i = 0; i < x.rank; ++i)
     if (x.shape[static_cast<std::size_t>(i)] < 0)
       refuse("x", "extents of at least 0", shape_text(x.shape, x.rank));
@@ -243,24 +244,26 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
   const bool batched = x.rank == 3;
   const std::size_t last = static_cast<std::size_t>(x.rank) - 1;
   const std::int64_t experts = batched ? x.shape[0] : -1;
-  const std::int64_t m = x.shape[last - 1];
-  const std::int64_t n = x.shape[last];
+  const std::int64_t m = x.shape[options.transposed_input ? last : last - 1];
+  const std::int64_t n = x.shape[options.transposed_input ? last - 1 : last];
+  Extents shape = x.shape;  // of q_row, and below of q_col
 
   std::array<Span, 5> spans;
   std::size_t count = 0;
   spans[count++] = check_memory("x", x);
   if (options.axes.row) {
-    spans[count++] = check_data("q_row", args.q_row, options.format, x.shape, x.rank);
+    shape[last - 1] = m;
+    shape[last] = n;
+    spans[count++] = check_data("q_row", args.q_row, options.format, shape, x.rank);
     spans[count++] = check_scales("s_row", args.s_row, options, scale_shape("s_row", options, experts, m, n));
   } else {
     check_absent("q_row", args.q_row, "row");
     check_absent("s_row", args.s_row, "row");
   }
   if (options.axes.col) {
-    Extents transposed = x.shape;
-    transposed[last - 1] = n;
-    transposed[last] = m;
-    spans[count++] = check_data("q_col", args.q_col, options.format, transposed, x.rank);
+    shape[last - 1] = n;
+    shape[last] = m;
+    spans[count++] = check_data("q_col", args.q_col, options.format, shape, x.rank);
     spans[count++] = check_scales("s_col", args.s_col, options, scale_shape("s_col", options, experts, n, m));
   } else {
     check_absent("q_col", args.q_col, "col");
@@ -273,6 +276,32 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
         refuse(spans[later].name, fmt::format("memory apart from {}", spans[earlier].name),
                fmt::format("bytes {:#x} to {:#x}, which overlap {:#x} to {:#x}", spans[later].begin,
                            spans[later].end, spans[earlier].begin, spans[earlier].end));
+}
+
+void check_pointers(const driver::DeviceContext& device, const QuantizeOptions& options,
+                    const QuantizeArgs& args) {
+  const auto look = [&](const char* name, const Tensor& tensor) {
+    if (tensor.data == nullptr) return;  // a tensor without elements
+    int ordinal = -1;
+    const CUresult result = device.api().pointer_get_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                                               reinterpret_cast<CUdeviceptr>(tensor.data));
+    const std::string expected = fmt::format("memory of device {}", device.device());
+    const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
+    if (result != CUDA_SUCCESS)
+      refuse(name, expected,
+             fmt::format("address {:#x}, which the driver does not know as device memory", address));
+    if (ordinal != device.device())
+      refuse(name, expected, fmt::format("address {:#x} of device {}", address, ordinal));
+  };
+  look("x", args.x);
+  if (options.axes.row) {
+    look("q_row", args.q_row);
+    look("s_row", args.s_row);
+  }
+  if (options.axes.col) {
+    look("q_col", args.q_col);
+    look("s_col", args.s_col);
+  }
 }
 
 }  // namespace mxjit::dispatch

@@ -1,6 +1,7 @@
 // Every property of a quantize call that can be checked without looking at device memory.
 #pragma once
 
+#include "driver/device_context.hpp"
 #include "mxjit/quantize.hpp"
 
 namespace mxjit::dispatch {
@@ -39,5 +40,10 @@ void check_options(const QuantizeOptions& options);
 /// alignment, sizes past int64, outputs that overlap each other or the input, tensors of an axis that is not
 /// asked for. Throws Error(invalid_argument) naming the tensor, what was expected and what came.
 void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args);
+
+/// Asks the driver whose memory each tensor of a checked call lies in. Throws Error(invalid_argument) naming
+/// the first that the driver does not know or that is another device's.
+void check_pointers(const driver::DeviceContext& device, const QuantizeOptions& options,
+                    const QuantizeArgs& args);
 
 }  // namespace mxjit::dispatch

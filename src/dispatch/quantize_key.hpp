@@ -7,22 +7,20 @@
 #include <cstdint>
 
 #include "mxjit/quantize.hpp"
+#include "problem/problem.hpp"
 
 namespace mxjit::dispatch {
 
-/// No padding: every byte is a field, so keys compare and hash as words.
+/// No padding: every byte is a field, so keys compare and hash as words. Pitches, alignments and the number
+/// of experts are values of a launch: they select no kernel.
 struct QuantizeKey {
   std::uint8_t format = 0, scaling = 0, block_kind = 0, rounding = 0, scale_layout = 0, axes = 0, input = 0,
                rank = 0;
-  std::uint8_t align_x = 0, align_q_row = 0, align_s_row = 0, align_q_col = 0,
-               align_s_col = 0;  // log2 of bytes, at most 4; 4 for absent tensors
-  std::uint8_t m_bucket = 0;     // of 2^(m_bucket - 1) < M <= 2^m_bucket
-  std::uint16_t zero = 0;
   std::int32_t block_rows = 0, block_cols = 0;
   std::int64_t n = 0;
-  std::int64_t experts = 0;
+  std::int64_t m_bucket = 0;  // holds 2^(m_bucket - 1) < M <= 2^m_bucket
 
-  using Words = std::array<std::uint64_t, 5>;
+  using Words = std::array<std::uint64_t, 4>;
   Words words() const noexcept { return std::bit_cast<Words>(*this); }
   friend bool operator==(const QuantizeKey& a, const QuantizeKey& b) noexcept {
     const Words x = a.words(), y = b.words();
@@ -45,6 +43,28 @@ struct QuantizeKey {
 static_assert(sizeof(QuantizeKey) == sizeof(QuantizeKey::Words));
 
 /// The key of a call whose arguments passed check_quantize.
-QuantizeKey quantize_key(const QuantizeOptions& options, const QuantizeArgs& args) noexcept;
+inline QuantizeKey quantize_key(const QuantizeOptions& options, const QuantizeArgs& args) noexcept {
+  QuantizeKey key;
+  key.format = static_cast<std::uint8_t>(options.format);
+  key.scaling = static_cast<std::uint8_t>(options.scaling);
+  key.block_kind = static_cast<std::uint8_t>(options.block.kind);
+  key.rounding = static_cast<std::uint8_t>(options.rounding);
+  key.scale_layout = static_cast<std::uint8_t>(options.scale_layout);
+  key.axes = static_cast<std::uint8_t>((options.axes.row ? 1 : 0) | (options.axes.col ? 2 : 0) |
+                                       (options.transposed_input ? 4 : 0));
+  key.input = static_cast<std::uint8_t>(args.x.dtype);
+  key.rank = static_cast<std::uint8_t>(args.x.rank);
+  key.block_rows = options.block.rows;
+  key.block_cols = options.block.cols;
+  const std::size_t last = static_cast<std::size_t>(args.x.rank) - 1;
+  const std::int64_t m = args.x.shape[options.transposed_input ? last : last - 1];
+  key.n = args.x.shape[options.transposed_input ? last - 1 : last];
+  key.m_bucket = m < 2 ? 0 : std::bit_width(static_cast<std::uint64_t>(m - 1));
+  return key;
+}
+
+/// The problem that every call of `key` is planned as: of the bucket's largest M, and of one expert where
+/// there are several. A plan depends on its key alone.
+problem::Problem quantize_problem(const QuantizeKey& key);
 
 }  // namespace mxjit::dispatch

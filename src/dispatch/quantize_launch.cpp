@@ -61,8 +61,7 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
     std::swap(s_row, s_col);
   }
   const auto rank = static_cast<std::size_t>(args.x.rank);
-  std::int64_t m = args.x.shape[rank - 2], n = args.x.shape[rank - 1];
-  if (recipe.transposed) std::swap(m, n);
+  const std::int64_t m = args.x.shape[rank - 2], n = args.x.shape[rank - 1];  // as stored
   const std::int64_t experts = recipe.batched ? args.x.shape[0] : 1;
   if (m == 0 || n == 0 || experts == 0) return;
 

@@ -35,6 +35,7 @@ class DeviceContext {
 
   const Api& api() const { return api_; }
   CUcontext handle() const { return handle_; }
+  unsigned long long id() const { return id_; }
   CUdevice device() const { return device_; }
   const DeviceFacts& facts() const { return facts_; }
 

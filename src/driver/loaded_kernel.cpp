@@ -31,6 +31,7 @@ std::shared_ptr<Libraries> Libraries::process() {
 LoadedKernel Libraries::load(const DeviceContext& context, const Digest& key,
                              std::span<const std::uint8_t> cubin, const std::string& symbol,
                              const KernelLimits& limits) {
+  if (const auto ready = find(context, key)) return *ready;
   const Api& api = context.api();
   const RelaxedCapture relaxed(api);
 
@@ -69,7 +70,16 @@ LoadedKernel Libraries::load(const DeviceContext& context, const Digest& key,
     throw Error(ErrorCode::unsupported,
                 fmt::format("{} with {} threads and {} bytes of shared memory does not fit on {}", symbol,
                             limits.threads, limits.shared_bytes, context.facts().name));
+  const std::scoped_lock lock(mutex_);
+  kernels_[{context.id(), key}] = loaded;
   return loaded;
+}
+
+std::optional<LoadedKernel> Libraries::find(const DeviceContext& context, const Digest& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = kernels_.find({context.id(), key});
+  if (found == kernels_.end()) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace mxjit::driver

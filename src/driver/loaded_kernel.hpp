@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/sha256.hpp"
 #include "driver/device_context.hpp"
@@ -40,9 +42,15 @@ class Libraries {
   LoadedKernel load(const DeviceContext& context, const Digest& key, std::span<const std::uint8_t> cubin,
                     const std::string& symbol, const KernelLimits& limits);
 
+  /// The kernel of `key` if it is ready on `context`. Makes no driver call.
+  std::optional<LoadedKernel> find(const DeviceContext& context, const Digest& key);
+
  private:
+  using ContextKey = std::pair<unsigned long long, Digest>;
+
   std::mutex mutex_;
   std::map<Digest, CUlibrary> libraries_;
+  std::map<ContextKey, LoadedKernel> kernels_;
 };
 
 }  // namespace mxjit::driver

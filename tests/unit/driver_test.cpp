@@ -111,8 +111,17 @@ TEST_F(Driver, LoadsACubinOnceInRelaxedCaptureMode) {
       libraries.load(*context, key, cubin, "k", {.threads = 128, .shared_bytes = 1024});
   EXPECT_EQ(kernel.blocks_per_sm, 2);
   EXPECT_EQ(kernel.threads, 128);
-  libraries.load(*context, key, cubin, "k", {.threads = 128});
+  EXPECT_FALSE(libraries.find(*context, other));
+  ASSERT_TRUE(libraries.find(*context, key));
+  EXPECT_EQ(libraries.find(*context, key)->shared_bytes, 1024);
+  libraries.load(*context, key, cubin, "k", {.threads = 128, .shared_bytes = 1024});
   EXPECT_EQ(stub().library_loads, 1U);
+  EXPECT_EQ(stub().function_loads, 1U);
+  const auto second = DeviceContext::primary(api_, 1);
+  EXPECT_FALSE(libraries.find(*second, key)) << "loaded on device 0 only";
+  libraries.load(*second, key, cubin, "k", {.threads = 128, .shared_bytes = 1024});
+  EXPECT_EQ(stub().library_loads, 1U);
+  EXPECT_EQ(stub().function_loads, 2U);
   libraries.load(*context, other, cubin, "k", {.threads = 128});
   EXPECT_EQ(stub().library_loads, 2U);
   EXPECT_EQ(stub().strict_loads, 0U);

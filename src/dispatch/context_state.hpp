@@ -1,0 +1,72 @@
+// What a Context and a plan hold, and the door through which tools and tests reach it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/cache.hpp"
+#include "configure/profile.hpp"
+#include "dispatch/plan_table.hpp"
+#include "dispatch/quantize_key.hpp"
+#include "dispatch/quantize_launch.hpp"
+#include "driver/device_context.hpp"
+#include "driver/loaded_kernel.hpp"
+#include "mxjit/context.hpp"
+
+namespace mxjit {
+
+struct QuantizePlan::State {
+  struct Step {
+    driver::LoadedKernel kernel;
+    dispatch::QuantizeRecipe recipe;
+  };
+
+  std::shared_ptr<const driver::DeviceContext> device;
+  QuantizeOptions options;
+  dispatch::QuantizeKey key;
+  std::vector<Step> steps;  // in launch order
+
+  /// Launches checked tensors with elements. Makes the plan's context current for the calls if it is not.
+  void launch(const QuantizeArgs& args, Stream stream) const;
+};
+
+struct Context::State {
+  State(std::shared_ptr<const driver::DeviceContext> device_context,
+        std::shared_ptr<driver::Libraries> loaded, std::shared_ptr<cache::Cache> kernel_cache);
+
+  std::shared_ptr<const driver::DeviceContext> device;
+  std::shared_ptr<driver::Libraries> libraries;
+  std::shared_ptr<cache::Cache> cache;
+  const configure::Profile& profile;
+  dispatch::PlanTable<dispatch::QuantizeKey, QuantizePlan::State> quantize_plans;
+  bool check_pointers = false;  // in every call, not only in the first of a key
+
+  /// The plan of a call whose key the table lacks: made, or, while `stream` captures, put together from
+  /// loaded kernels. Looks where the pointers point, too.
+  std::shared_ptr<const QuantizePlan::State> plan_of_call(const QuantizeOptions& options,
+                                                          const QuantizeArgs& args,
+                                                          const dispatch::QuantizeKey& key, Stream stream);
+  /// Compiles and loads what `key` needs.
+  std::shared_ptr<const QuantizePlan::State> make_plan(const QuantizeOptions& options,
+                                                       const dispatch::QuantizeKey& key);
+  /// As make_plan, from kernels that are loaded already; Error(not_loaded) naming the first that is not.
+  std::shared_ptr<const QuantizePlan::State> plan_of_loaded(const QuantizeOptions& options,
+                                                            const dispatch::QuantizeKey& key);
+};
+
+namespace dispatch {
+
+/// Internals of the public classes, for the library's own parts, the program and the tests.
+struct ContextAccess {
+  static std::unique_ptr<Context> make(std::shared_ptr<const driver::DeviceContext> device,
+                                       std::shared_ptr<driver::Libraries> libraries,
+                                       std::shared_ptr<cache::Cache> cache);
+  static Context::State& state(Context& context) { return *context.state_; }
+};
+
+/// A context on the primary context of device `ordinal`, which becomes current in this thread, with a cache
+/// of its own: what the program runs problems on.
+std::unique_ptr<Context> make_context(int ordinal, const cache::Options& options);
+
+}  // namespace dispatch
+}  // namespace mxjit

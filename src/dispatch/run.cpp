@@ -1,0 +1,121 @@
+#include "dispatch/run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "configure/configure.hpp"
+#include "dispatch/context_state.hpp"
+#include "driver/device_buffer.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit::dispatch {
+namespace {
+
+Tensor take(const DeviceTensors& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: expected a tensor, got none", name), name);
+  return found->second;
+}
+
+void launch_quantize_problem(Context& context, const problem::Quantize& quantize,
+                             const DeviceTensors& tensors, Stream stream) {
+  QuantizeOptions options;
+  options.format = quantize.recipe.format;
+  options.scaling = quantize.recipe.scaling;
+  options.block = quantize.recipe.block;
+  options.rounding = quantize.recipe.rounding;
+  options.scale_layout = quantize.recipe.scale_layout;
+  options.axes = quantize.axes;
+  options.transposed_input = quantize.input_layout == problem::InputLayout::col;
+  QuantizeArgs args;
+  args.x = take(tensors, "x");
+  if (options.axes.row) {
+    args.q_row = take(tensors, "q_row");
+    args.s_row = take(tensors, "s_row");
+  }
+  if (options.axes.col) {
+    args.q_col = take(tensors, "q_col");
+    args.s_col = take(tensors, "s_col");
+  }
+  context.quantize(options, args, stream);
+}
+
+// The bytes of `inputs` that `decl` names. Checked here, where the copy to the device reads them.
+const HostTensor& checked_input(const problem::TensorDecl& decl, const TensorMap& inputs) {
+  const auto found = inputs.find(decl.name);
+  if (found == inputs.end())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: expected a tensor, got none", decl.name),
+                decl.name);
+  const HostTensor& tensor = found->second;
+  const auto is = [](const auto& value) { return [&](const auto& other) { return other == value; }; };
+  const bool dtype = tensor.dtype == decl.dtype || std::ranges::any_of(decl.also_dtypes, is(tensor.dtype));
+  const bool shape = tensor.shape == decl.shape || std::ranges::any_of(decl.also_shapes, is(tensor.shape));
+  const auto size = static_cast<std::size_t>(tensor.elements()) * size_of(tensor.dtype);
+  if (!dtype || !shape || tensor.bytes.size() != size)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected {} ({}), got {} ({}) of {} bytes", decl.name, to_string(decl.dtype),
+                            fmt::join(decl.shape, ", "), to_string(tensor.dtype),
+                            fmt::join(tensor.shape, ", "), tensor.bytes.size()),
+                decl.name);
+  return tensor;
+}
+
+Tensor describe(DType dtype, const std::vector<std::int64_t>& shape, void* data) {
+  Tensor tensor{.data = data, .dtype = dtype, .rank = static_cast<int>(shape.size())};
+  if (shape.size() > tensor.shape.size())
+    throw Error(ErrorCode::unsupported, fmt::format("tensors of rank {}", shape.size()));
+  std::ranges::copy(shape, tensor.shape.begin());
+  return tensor;
+}
+
+}  // namespace
+
+void launch_problem(Context& context, const problem::Problem& problem, const DeviceTensors& tensors,
+                    Stream stream) {
+  // Refuses, with the field's name, what has no kernel.
+  configure::configure(problem, ContextAccess::state(context).profile);
+  if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op))
+    return launch_quantize_problem(context, *quantize, tensors, stream);
+  throw Error(ErrorCode::unsupported, fmt::format("op \"{}\" has no launch", problem::op_name(problem)),
+              "/op");
+}
+
+TensorMap run_on_device(Context& context, const problem::Problem& problem, const TensorMap& inputs) {
+  const driver::DeviceContext& device = *ContextAccess::state(context).device;
+  configure::configure(problem, ContextAccess::state(context).profile);  // before any memory is taken
+  const driver::ScopedCurrent scope(device);
+  const driver::Api& api = device.api();
+  const driver::OwnedStream stream = driver::make_stream(api);
+
+  std::map<std::string, driver::DeviceBuffer> buffers;
+  DeviceTensors tensors;
+  TensorMap outputs;
+  for (const problem::TensorDecl& decl : problem::tensors(problem)) {
+    if (!decl.output) {
+      if (decl.optional && !inputs.contains(decl.name)) continue;
+      const HostTensor& input = checked_input(decl, inputs);
+      driver::DeviceBuffer buffer(api, input.bytes.size());
+      buffer.write(input.bytes.data(), input.bytes.size(), stream.get());
+      tensors[decl.name] = describe(input.dtype, input.shape, buffer.data());
+      buffers[decl.name] = std::move(buffer);
+      continue;
+    }
+    HostTensor output{.dtype = decl.dtype, .shape = decl.shape, .bytes = {}};
+    output.bytes.resize(static_cast<std::size_t>(output.elements()) * size_of(decl.dtype));
+    driver::DeviceBuffer buffer(api, output.bytes.size());
+    tensors[decl.name] = describe(decl.dtype, decl.shape, buffer.data());
+    buffers[decl.name] = std::move(buffer);
+    outputs[decl.name] = std::move(output);
+  }
+  launch_problem(context, problem, tensors, stream.get());
+  for (auto& [name, output] : outputs)
+    buffers[name].read(output.bytes.data(), output.bytes.size(), stream.get());
+  driver::check(api, api.stream_synchronize(stream.get()), "cuStreamSynchronize");
+  return outputs;
+}
+
+}  // namespace mxjit::dispatch

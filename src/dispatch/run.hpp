@@ -1,0 +1,27 @@
+// A problem on tensors, whatever its op: what the program, the benchmarks and the tests run kernels through.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "mxjit/context.hpp"
+#include "problem/problem.hpp"
+#include "safetensors/host_tensor.hpp"
+
+namespace mxjit::dispatch {
+
+/// Tensors in device memory by the names of problem::tensors.
+using DeviceTensors = std::map<std::string, Tensor>;
+
+/// Launches a concrete problem on `stream`, asynchronously. Shapes are the stored ones of problem::tensors;
+/// pitches are the tensors' own. Throws Error(invalid_argument) naming the tensor, Error(unsupported) for an
+/// op or option that has no kernel.
+void launch_problem(Context& context, const problem::Problem& problem, const DeviceTensors& tensors,
+                    Stream stream);
+
+/// Runs a concrete problem on host tensors: allocates, copies, launches and synchronizes a stream of its own.
+/// Inputs must be those of problem::tensors, in dtype and shape. Returns every output. Throws as
+/// launch_problem does, Error(driver) where memory does not suffice.
+TensorMap run_on_device(Context& context, const problem::Problem& problem, const TensorMap& inputs);
+
+}  // namespace mxjit::dispatch
