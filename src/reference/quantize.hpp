@@ -1,6 +1,9 @@
 // The two scalings of op "quantize", on a source whose fusions have been applied.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "problem/problem.hpp"
 #include "safetensors/host_tensor.hpp"
 
@@ -15,10 +18,20 @@ struct Source {
   bool transposed;
 };
 
-/// One axis of the problem: "col" quantizes the transpose along its rows, so that every axis is written once.
-void quantize_mx(const problem::Quantize& op, const Source& source, const TensorMap& inputs, bool col,
-                 HostTensor& q, HostTensor& s);
-void quantize_fp32(const problem::Quantize& op, const Source& source, const TensorMap& inputs, bool col,
-                   HostTensor& q, HostTensor& s);
+/// Groups along the rows of the source: checked ends, and what every size is a multiple of.
+struct RowGroups {
+  std::vector<std::int64_t> ends;
+  int alignment;
+};
+
+/// One axis of a problem into q and s, which have the stored shapes and are zero. "col" quantizes the
+/// transpose along its rows, so that every axis is written once.
+void quantize_axis(const problem::Recipe& recipe, const Source& source,
+                   const std::optional<RowGroups>& groups, bool col, HostTensor& q, HostTensor& s);
+
+void quantize_mx(const problem::Recipe& recipe, const Source& source, const std::optional<RowGroups>& groups,
+                 bool col, HostTensor& q, HostTensor& s);
+void quantize_fp32(const problem::Recipe& recipe, const Source& source,
+                   const std::optional<RowGroups>& groups, bool col, HostTensor& q, HostTensor& s);
 
 }  // namespace mxjit::reference

@@ -124,12 +124,8 @@ float tensor_factor(const problem::Recipe& recipe, const Source& source) {
 
 }  // namespace
 
-void quantize_fp32(const problem::Quantize& op, const Source& source, const TensorMap& inputs, bool col,
-                   HostTensor& q, HostTensor& s) {
-  const problem::Recipe& recipe = op.recipe;
-  std::vector<std::int64_t> ends;
-  if (op.groups) ends = read_offsets(inputs.at("offsets"), source.rows, op.groups->alignment);
-
+void quantize_fp32(const problem::Recipe& recipe, const Source& source,
+                   const std::optional<RowGroups>& groups, bool col, HostTensor& q, HostTensor& s) {
   const bool one_scale = recipe.block.kind == Block::Kind::tensor;
   const float factor = one_scale ? tensor_factor(recipe, source) : 0.0F;
   if (one_scale) write_as(s, 0, scale_of(factor));
@@ -142,7 +138,8 @@ void quantize_fp32(const problem::Quantize& op, const Source& source, const Tens
         encode(recipe, factor, values, {count, x.cols, x.cols}, out + first * x.cols);
       });
     } else if (recipe.block.kind == Block::Kind::row) {
-      const std::vector<std::int64_t> segments = col && op.groups ? ends : std::vector<std::int64_t>{x.cols};
+      const std::vector<std::int64_t> segments =
+          col && groups ? groups->ends : std::vector<std::int64_t>{x.cols};
       quantize_rows(recipe, x, e * x.rows, segments, out, s);
     } else {
       quantize_blocks(recipe, x, e, out, s);

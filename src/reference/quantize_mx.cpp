@@ -77,13 +77,8 @@ std::vector<std::uint8_t> one_code_a_row(const std::vector<std::uint8_t>& codes,
 
 }  // namespace
 
-void quantize_mx(const problem::Quantize& op, const Source& source, const TensorMap& inputs, bool col,
-                 HostTensor& q, HostTensor& s) {
-  const problem::Recipe& recipe = op.recipe;
-  // Groups are checked whatever the layout: a group that breaks its alignment would share blocks.
-  std::vector<std::int64_t> ends;
-  if (op.groups) ends = read_offsets(inputs.at("offsets"), source.rows, op.groups->alignment);
-
+void quantize_mx(const problem::Recipe& recipe, const Source& source, const std::optional<RowGroups>& groups,
+                 bool col, HostTensor& q, HostTensor& s) {
   const std::int64_t rows = col ? source.cols : source.rows;
   const std::int64_t cols = col ? source.rows : source.cols;
   const std::int64_t code_rows = ceil_div(rows, recipe.block.rows);
@@ -103,15 +98,16 @@ void quantize_mx(const problem::Quantize& op, const Source& source, const Tensor
   const auto put = [&](std::int64_t index, std::int64_t byte) {
     s.bytes[static_cast<std::size_t>(byte)] = codes[static_cast<std::size_t>(index)];
   };
-  if (!op.groups) {
+  if (!groups) {
     place_per_expert(source.experts, rows, code_cols, put);
   } else if (col) {
-    for (std::int64_t& end : ends) end /= recipe.block.cols;
-    place_k_groups(ends, rows, code_cols, put);
-  } else if (op.groups->alignment == 128) {
+    std::vector<std::int64_t> code_ends = groups->ends;
+    for (std::int64_t& end : code_ends) end /= recipe.block.cols;
+    place_k_groups(code_ends, rows, code_cols, put);
+  } else if (groups->alignment == 128) {
     place_dense(rows, code_cols, put);  // every group starts on a tile, so that one matrix serves them all
   } else {
-    place_m_groups(ends, code_cols, put);
+    place_m_groups(groups->ends, code_cols, put);
   }
 }
 
