@@ -57,4 +57,18 @@ std::string to_hex(const Digest& digest) {
   return hex;
 }
 
+bool from_hex(std::string_view hex, Digest& digest) {
+  Digest value{};
+  if (hex.size() != 2 * value.size()) return false;
+  for (std::size_t i = 0; i < hex.size(); ++i) {
+    const char c = hex[i];
+    const bool letter = c >= 'a' && c <= 'f';
+    if (!letter && (c < '0' || c > '9')) return false;
+    const int nibble = letter ? c - 'a' + 10 : c - '0';
+    value[i / 2] = static_cast<std::uint8_t>(value[i / 2] << 4 | nibble);
+  }
+  digest = value;
+  return true;
+}
+
 }  // namespace mxjit

@@ -31,5 +31,7 @@ class Sha256 {
 
 Digest sha256(std::string_view bytes);
 std::string to_hex(const Digest& digest);
+/// Reads 64 lower-case hexadecimal digits; false, and `digest` untouched, for anything else.
+bool from_hex(std::string_view hex, Digest& digest);
 
 }  // namespace mxjit

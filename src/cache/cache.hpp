@@ -3,72 +3,98 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/entry.hpp"
+#include "cache/layer.hpp"
+#include "cache/options.hpp"
 #include "codegen/descriptor.hpp"
 
 namespace mxjit::cache {
 
-struct Options {
-  std::optional<std::filesystem::path> root;  // writable root; none: memory only
-  std::vector<std::filesystem::path> layers;  // read-only directories or bundle files, in search order
-  bool forbid_compile = false;
-  bool trust_root = false;
-  std::string nvrtc_path;
-
-  /// From MXJIT_CACHE_DIR, XDG_CACHE_HOME, HOME; MXJIT_BUNDLE_PATH; MXJIT_COMPILE; MXJIT_CACHE_TRUST_ROOT;
-  /// MXJIT_NVRTC.
-  static Options from_environment();
-};
-
 struct Counters {
   std::atomic<std::uint64_t> memory_hits{0}, root_hits{0}, layer_hits{0}, compiles{0}, publishes{0},
-      publish_failures{0}, quarantined{0};
+      publish_failures{0},  // compiled or asked for, not stored; the first is a warning
+      quarantined{0},       // bad entries of the root set aside
+      refused{0},           // bad entries of read-only layers, and of the root where it cannot be written
+      lock_waits{0},        // another process was compiling the same key
+      lock_failures{0};     // compiled without the lock
   std::atomic<std::uint64_t> compile_us{0}, read_us{0};
 };
 
 struct Explanation {
   bool hit = false;
-  std::string key;                   // hex
-  std::string layer;                 // "memory", the directory or the bundle; empty on a miss
-  std::string build;                 // of the entry found
-  std::string nearest_key;           // empty when the cache holds nothing of this template
-  std::vector<std::string> differs;  // fields of the nearest descriptor that differ
+  std::string key;          // hex
+  std::string layer;        // "memory", the directory or the bundle; empty on a miss
+  std::string build;        // of the entry found
+  std::string nearest_key;  // empty when the cache holds nothing of this template
+  std::string nearest_layer;
+  std::vector<std::string> differs;  // what differs of the nearest: descriptor fields ("target", "threads"),
+                                     // constants by name, "templates" or "build"
   std::string reason;                // one sentence
 };
 
 struct Stats {
   std::uint64_t entries = 0, bytes = 0;
-  struct Bad {
-    std::string path, reason;
-  };
   std::vector<Bad> bad;
 };
 
+struct Collected {
+  std::uint64_t entries = 0, bytes = 0;  // removed
+  std::uint64_t temporaries = 0, quarantined = 0;
+  std::uint64_t entries_left = 0, bytes_left = 0;
+};
+
+struct Transfer {
+  std::uint64_t entries = 0, bytes = 0;  // written
+  std::uint64_t present = 0;             // import: were there already
+  std::vector<Bad> bad;                  // refused, one reason each
+};
+
+/// Thread-safe. Nothing on the disk is touched before the first call that needs it.
 class Cache {
  public:
-  explicit Cache(Options options);
+  explicit Cache(Options options, Seams seams = {});
   ~Cache();
 
   /// The entry for `descriptor`: from a layer, else compiled and published. One compile a key in this
-  /// process; a hit never waits for another key. Throws Error(compile_forbidden) with the nearest entry and
-  /// the prewarm line, or the compiler's error.
-  std::shared_ptr<const Entry> get(const codegen::KernelDescriptor& descriptor);
+  /// process, and among processes that share a root with working locks; a hit never waits for another key.
+  /// What goes wrong on the disk costs a warning and a counter, not the entry. `problem`: the problem's JSON,
+  /// for messages. Throws Error(compile_forbidden) with the nearest entry and the prewarm line, the
+  /// compiler's error, or Error(invalid_argument) for an unsafe root.
+  std::shared_ptr<const Entry> get(const codegen::KernelDescriptor& descriptor,
+                                   std::string_view problem = {});
   /// A layer's entry, or null: never compiles.
   std::shared_ptr<const Entry> find(const codegen::KernelDescriptor& descriptor);
 
   /// Like get, and also makes sure that the writable root holds the entry. Returns true when it was compiled
   /// now. Throws Error(io) when it cannot be stored.
-  bool prewarm(const codegen::KernelDescriptor& descriptor);
+  bool prewarm(const codegen::KernelDescriptor& descriptor, std::string_view problem = {});
 
+  /// Looks without changing anything, counters included.
   Explanation explain(const codegen::KernelDescriptor& descriptor);
-  std::vector<Entry> list() const;  // verified entries of the root, without cubins
-  Stats verify(bool whole) const;   // whole: read and check every payload
+
+  std::vector<Entry> list() const;  // entries of the root by key, without cubins
+  Stats verify(bool whole) const;   // of the root; whole: read and check every payload
+  /// Removes what is least recently used until the root is within both limits, stale temporaries, and what
+  /// was set aside.
+  Collected collect(std::uint64_t max_bytes, std::uint64_t max_entries = UINT64_MAX);
+  /// Removes the entries whose key starts with `prefix` (at least 8 digits); returns how many.
+  std::uint64_t remove(std::string_view prefix);
+  /// Removes every entry.
+  std::uint64_t clear();
+
+  /// Writes a bundle of the root's entries that this library can use, for `target` (empty: all). Throws
+  /// Error(io) when it cannot be written.
+  Transfer export_bundle(const std::string& path, std::string_view target = {}) const;
+  /// Publishes a bundle's entries in the root. Throws Error(io) when the file is no bundle or the root cannot
+  /// be written.
+  Transfer import_bundle(const std::string& path);
+
   const Counters& counters() const;
   const Options& options() const;
 

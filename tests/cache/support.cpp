@@ -1,0 +1,270 @@
+#include "support.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "codegen/target.hpp"
+
+namespace mxjit::test {
+
+Folder::Folder() : path_(fs::temp_directory_path() / unique_name("mxjit_test_")) {
+  fs::create_directories(path_);
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+codegen::KernelDescriptor kernel(int index, const std::string& target) {
+  codegen::KernelDescriptor descriptor;
+  descriptor.target = target;
+  descriptor.configuration.kernel = "tiny/scale_add";
+  descriptor.configuration.constants = {{"columns", std::int64_t{4}},
+                                        {"index", std::int64_t{index}},
+                                        {"mode", std::string("TinyMode::add")},
+                                        {"twice", true}};
+  descriptor.configuration.threads = 128;
+  return descriptor;
+}
+
+std::vector<std::uint8_t> fake_cubin(int sm, const std::string& symbol, const std::string& payload) {
+  const std::string names = '\0' + symbol + '\0' + ".strtab" + '\0' + ".symtab" + '\0' + ".text" + '\0';
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_ident[EI_ABIVERSION] = 8;
+  header.e_type = ET_EXEC;
+  header.e_machine = 190;
+  header.e_flags = static_cast<Elf64_Word>(sm) << 8 | 0x6000002;
+  header.e_ehsize = sizeof header;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 4;
+  header.e_shstrndx = 1;
+  Elf64_Sym symbols[2]{};
+  symbols[1].st_name = 1;
+  symbols[1].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+  symbols[1].st_shndx = 3;
+  symbols[1].st_size = payload.size();
+  Elf64_Shdr sections[4]{};
+  std::uint64_t at = sizeof header;
+  const auto place = [&](int index, std::size_t name, std::uint32_t type, std::uint64_t size) {
+    sections[index].sh_name = static_cast<Elf64_Word>(name);
+    sections[index].sh_type = type;
+    sections[index].sh_offset = at;
+    sections[index].sh_size = size;
+    at += size;
+  };
+  place(1, names.find(".strtab"), SHT_STRTAB, names.size());
+  place(2, names.find(".symtab"), SHT_SYMTAB, sizeof symbols);
+  sections[2].sh_link = 1;
+  sections[2].sh_entsize = sizeof(Elf64_Sym);
+  place(3, names.find(".text"), SHT_PROGBITS, payload.size());
+  header.e_shoff = at;
+  std::vector<std::uint8_t> image;
+  const auto append = [&](const void* from, std::size_t size) {
+    const auto* bytes = static_cast<const std::uint8_t*>(from);
+    image.insert(image.end(), bytes, bytes + size);
+  };
+  append(&header, sizeof header);
+  append(names.data(), names.size());
+  append(symbols, sizeof symbols);
+  append(payload.data(), payload.size());
+  append(sections, sizeof sections);
+  return image;
+}
+
+std::vector<std::uint8_t> expected_cubin(const codegen::KernelDescriptor& descriptor) {
+  return fake_cubin(codegen::parse_target(descriptor.target).number, codegen::symbol(descriptor),
+                    codegen::print(descriptor));
+}
+
+compile::Compiled FakeCompiler::compile(const codegen::KernelDescriptor& descriptor) {
+  ++compiles;
+  if (!tally.empty()) {
+    const int fd = ::open(tally.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    EXPECT_EQ(::write(fd, "x", 1), 1);
+    ::close(fd);
+  }
+  if (before) before(descriptor);
+  std::this_thread::sleep_for(delay);
+  compile::Compiled compiled;
+  compiled.cubin = expected_cubin(descriptor);
+  compiled.symbol = codegen::symbol(descriptor);
+  compiled.build = build;
+  compiled.compiler = name;
+  compiled.resources.registers = 32;
+  return compiled;
+}
+
+int tallied(const fs::path& tally) { return fs::exists(tally) ? static_cast<int>(fs::file_size(tally)) : 0; }
+
+const char* to_string(Call call) {
+  static constexpr const char* names[] = {"open",   "close",    "read",           "write",  "sync",
+                                          "rename", "unlink",   "make_directory", "status", "list",
+                                          "touch",  "try_lock", "unlock"};
+  return names[static_cast<int>(call)];
+}
+
+int FaultyFiles::fault(Call call, const std::string& path) {
+  ++calls;
+  return hook_ ? hook_(call, path) : 0;
+}
+
+int FaultyFiles::open(const std::string& path, int flags, mode_t mode) {
+  const int error = fault(Call::open, path);
+  return error < 0 ? error : FileSystem::open(path, flags, mode);
+}
+int FaultyFiles::close(int fd) {
+  const int error = fault(Call::close);
+  const int result = FileSystem::close(fd);  // closed in any case
+  return error < 0 ? error : result;
+}
+ssize_t FaultyFiles::read(int fd, void* to, std::size_t size, std::uint64_t offset) {
+  const int error = fault(Call::read);
+  return error < 0 ? error : FileSystem::read(fd, to, size, offset);
+}
+ssize_t FaultyFiles::write(int fd, const void* from, std::size_t size) {
+  const int error = fault(Call::write);
+  return error < 0 ? error : FileSystem::write(fd, from, size);
+}
+int FaultyFiles::sync(int fd) {
+  const int error = fault(Call::sync);
+  return error < 0 ? error : FileSystem::sync(fd);
+}
+int FaultyFiles::rename(const std::string& from, const std::string& to) {
+  const int error = fault(Call::rename, to);
+  return error < 0 ? error : FileSystem::rename(from, to);
+}
+int FaultyFiles::unlink(const std::string& path) {
+  const int error = fault(Call::unlink, path);
+  return error < 0 ? error : FileSystem::unlink(path);
+}
+int FaultyFiles::make_directory(const std::string& path, mode_t mode) {
+  const int error = fault(Call::make_directory, path);
+  return error < 0 ? error : FileSystem::make_directory(path, mode);
+}
+int FaultyFiles::status(const std::string& path, struct stat& result) {
+  const int error = fault(Call::status, path);
+  return error < 0 ? error : FileSystem::status(path, result);
+}
+int FaultyFiles::status(int fd, struct stat& result) {
+  const int error = fault(Call::status);
+  return error < 0 ? error : FileSystem::status(fd, result);
+}
+int FaultyFiles::list(const std::string& path, std::vector<std::string>& names) {
+  const int error = fault(Call::list, path);
+  return error < 0 ? error : FileSystem::list(path, names);
+}
+int FaultyFiles::touch(const std::string& path) {
+  const int error = fault(Call::touch, path);
+  return error < 0 ? error : FileSystem::touch(path);
+}
+int FaultyFiles::try_lock(int fd, std::uint64_t offset) {
+  const int error = fault(Call::try_lock);
+  return error < 0 ? error : FileSystem::try_lock(fd, offset);
+}
+int FaultyFiles::unlock(int fd, std::uint64_t offset) {
+  const int error = fault(Call::unlock);
+  return error < 0 ? error : FileSystem::unlock(fd, offset);
+}
+
+cache::Options rooted(const fs::path& root) {
+  cache::Options options;
+  options.root = root;
+  return options;
+}
+
+std::vector<int> run_children(int count, const std::function<int(int index)>& body) {
+  int barrier[2];
+  EXPECT_EQ(::pipe(barrier), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < count; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(barrier[1]);
+      char byte = 0;
+      while (::read(barrier[0], &byte, 1) > 0) {  // until the parent lets everybody go
+      }
+      int result = 99;
+      try {
+        result = body(i);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "child %d: %s\n", i, error.what());
+      }
+      std::fflush(nullptr);
+      ::_exit(result);
+    }
+    children.push_back(child);
+  }
+  ::close(barrier[0]);
+  ::close(barrier[1]);
+  std::vector<int> results;
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    results.push_back(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+  }
+  return results;
+}
+
+Warnings::Warnings() {
+  set_log_sink([this](LogLevel level, std::string_view line) {
+    if (level > LogLevel::warn) return;
+    const std::scoped_lock lock(mutex_);
+    lines_.emplace_back(line);
+  });
+}
+Warnings::~Warnings() { set_log_sink({}); }
+std::vector<std::string> Warnings::lines() const {
+  const std::scoped_lock lock(mutex_);
+  return lines_;
+}
+
+std::vector<std::string> files_below(const fs::path& folder) {
+  std::vector<std::string> files;
+  if (!fs::exists(folder)) return files;
+  for (const auto& item : fs::recursive_directory_iterator(folder)) {
+    if (!item.is_directory()) files.push_back(item.path().lexically_relative(folder).string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string read_bytes(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_bytes(const fs::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+fs::path only_entry(const fs::path& root) {
+  fs::path found;
+  for (const std::string& file : files_below(root)) {
+    if (!file.ends_with(".kernel")) continue;
+    EXPECT_TRUE(found.empty()) << file << " beside " << found;
+    found = root / file;
+  }
+  EXPECT_FALSE(found.empty()) << root;
+  return found;
+}
+
+bool long_tests() {
+  const char* value = std::getenv("MXJIT_LONG");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+}  // namespace mxjit::test

@@ -1,0 +1,146 @@
+// What the cache's tests share: a compiler and a file system to put in the place of the real ones, folders
+// that go away, and processes that start together.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/file_system.hpp"
+#include "base/log.hpp"
+#include "cache/cache.hpp"
+#include "codegen/descriptor.hpp"
+#include "compile/compiler.hpp"
+
+namespace mxjit::test {
+
+namespace fs = std::filesystem;
+
+/// A folder of its own, removed in the end.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  fs::path path() const { return path_; }
+  fs::path root() const { return path_ / "root"; }
+
+ private:
+  fs::path path_;
+};
+
+/// The `index`-th of many kernels.
+codegen::KernelDescriptor kernel(int index = 0, const std::string& target = "sm_90a");
+
+/// An ELF file that passes for a cubin: chip, one global function, and `payload`.
+std::vector<std::uint8_t> fake_cubin(int sm, const std::string& symbol, const std::string& payload);
+
+/// What FakeCompiler makes of `descriptor`.
+std::vector<std::uint8_t> expected_cubin(const codegen::KernelDescriptor& descriptor);
+
+/// Compiles in no time and deterministically; counts, across processes too when `tally` names a file.
+class FakeCompiler : public compile::Compiler {
+ public:
+  std::string identity() override { return name; }
+  compile::Compiled compile(const codegen::KernelDescriptor& descriptor) override;
+
+  std::string name = "compiler-1";
+  std::string build = "13.0.88";
+  std::chrono::milliseconds delay{0};
+  std::string tally;
+  std::function<void(const codegen::KernelDescriptor&)> before;  // may throw
+  std::atomic<int> compiles{0};
+};
+
+/// Compilations written to a tally file.
+int tallied(const fs::path& tally);
+
+enum class Call {
+  open,
+  close,
+  read,
+  write,
+  sync,
+  rename,
+  unlink,
+  make_directory,
+  status,
+  list,
+  touch,
+  try_lock,
+  unlock
+};
+inline constexpr Call all_calls[] = {
+    Call::open,   Call::close, Call::read,  Call::write,    Call::sync,           Call::rename, Call::unlink,
+    Call::status, Call::list,  Call::touch, Call::try_lock, Call::make_directory, Call::unlock};
+const char* to_string(Call call);
+
+/// The real file system with a hook before every call: a negative result is the call's. `path` is empty for
+/// calls on descriptors.
+class FaultyFiles : public FileSystem {
+ public:
+  using Hook = std::function<int(Call call, const std::string& path)>;
+  explicit FaultyFiles(Hook hook = {}) : hook_(std::move(hook)) {}
+  void set_hook(Hook hook) { hook_ = std::move(hook); }
+  std::atomic<int> calls{0};
+
+  int open(const std::string& path, int flags, mode_t mode) override;
+  int close(int fd) override;
+  ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) override;
+  ssize_t write(int fd, const void* from, std::size_t size) override;
+  int sync(int fd) override;
+  int rename(const std::string& from, const std::string& to) override;
+  int unlink(const std::string& path) override;
+  int make_directory(const std::string& path, mode_t mode) override;
+  int status(const std::string& path, struct stat& result) override;
+  int status(int fd, struct stat& result) override;
+  int list(const std::string& path, std::vector<std::string>& names) override;
+  int touch(const std::string& path) override;
+  int try_lock(int fd, std::uint64_t offset) override;
+  int unlock(int fd, std::uint64_t offset) override;
+
+ private:
+  int fault(Call call, const std::string& path = {});
+  Hook hook_;
+};
+
+/// Options for a root alone.
+cache::Options rooted(const fs::path& root);
+
+/// Runs `body` in `count` child processes that start together; their results are exit statuses (a signal: 128
+/// and its number).
+std::vector<int> run_children(int count, const std::function<int(int index)>& body);
+
+/// Every warning logged while it lives.
+class Warnings {
+ public:
+  Warnings();
+  ~Warnings();
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+  std::vector<std::string> lines() const;
+  std::size_t count() const { return lines().size(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+/// Files below `folder`, relative, sorted.
+std::vector<std::string> files_below(const fs::path& folder);
+std::string read_bytes(const fs::path& path);
+void write_bytes(const fs::path& path, std::string_view bytes);
+/// The one entry's file below `root`.
+fs::path only_entry(const fs::path& root);
+
+/// Longer loops, asked for with MXJIT_LONG=1.
+bool long_tests();
+
+}  // namespace mxjit::test
