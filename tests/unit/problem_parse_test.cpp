@@ -384,9 +384,13 @@ TEST(ProblemPrint, CanonicalTextIsThatOfTheContract) {
 }
 
 TEST(ProblemPrint, NumbersRoundTrip) {
-  for (const char* number : {"0.1", "1e-300", "1.7976931348623157e308", "-5e-324", "3"}) {
-    const Problem problem = parse(plus(kGemm, std::string("\"alpha\":") + number));
-    EXPECT_EQ(std::get<Gemm>(parse(print(problem)).op).alpha, std::get<Gemm>(problem.op).alpha) << number;
+  const std::pair<const char*, double> cases[] = {
+      {"0.1", 0.1},         {"1e-300", 1e-300}, {"1.7976931348623157e308", 1.7976931348623157e308},
+      {"-5e-324", -5e-324}, {"3", 3.0},         {"-0.0", -0.0}};
+  for (const auto& [text, value] : cases) {
+    const Problem problem = parse(plus(kGemm, std::string("\"alpha\":") + text));
+    EXPECT_EQ(std::get<Gemm>(problem.op).alpha, value) << text;
+    EXPECT_EQ(std::get<Gemm>(parse(print(problem)).op).alpha, value) << text;
   }
 }
 
