@@ -1,7 +1,13 @@
 #include "bench/suites.hpp"
 
+#include <array>
+
 namespace mxjit::bench {
 
-std::span<const Suite> suites() { return {}; }
+std::span<const Suite> suites() {
+  static constexpr std::array<Suite, 3> all = {Suite{"dispatch", run_dispatch}, Suite{"compile", run_compile},
+                                               Suite{"quantize", run_quantize}};
+  return all;
+}
 
 }  // namespace mxjit::bench

@@ -14,6 +14,11 @@ struct Suite {
   Result (*run)(const BenchOptions& options);
 };
 
+// One function per suite, in the file of its name.
+Result run_dispatch(const BenchOptions& options);
+Result run_compile(const BenchOptions& options);
+Result run_quantize(const BenchOptions& options);
+
 /// The suites of this version.
 std::span<const Suite> suites();
 
