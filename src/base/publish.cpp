@@ -59,7 +59,7 @@ int read_file(FileSystem& files, const std::string& path, std::string& bytes, st
   if (!file.ok()) return file.error();
   struct stat status {};
   if (const int error = files.status(file.fd(), status); error < 0) return error;
-  if (!S_ISREG(status.st_mode)) return -EINVAL;
+  if (!S_ISREG(status.st_mode)) return -EBADMSG;
   if (modified != nullptr) *modified = status.st_mtime;
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > limit) return -EFBIG;

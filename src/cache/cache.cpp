@@ -77,7 +77,9 @@ void Cache::State::dispose(std::vector<Bad>& bad, bool of_root) {
   for (const Bad& item : bad) {
     const bool aside = of_root && item.damaged && root->set_aside(item.path);
     ++(aside ? counters.quarantined : counters.refused);
-    warn_once(item.path,
+    // A disk that fails says so once, whatever number of entries it keeps back.
+    const std::string subject = of_root && !item.damaged ? root->path() : item.path;
+    warn_once(subject,
               fmt::format("cache: {} {}: {}", aside ? "set aside" : "refused", item.path, item.reason));
   }
   bad.clear();

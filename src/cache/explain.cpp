@@ -34,6 +34,7 @@ std::vector<std::string> differences(const KernelDescriptor& asked, const Kernel
 struct Nearest {
   std::string key, layer, build;
   std::vector<std::string> differs;
+  std::pair<std::size_t, std::size_t> distance;  // fields of the descriptor, then all
 };
 
 // What a POSIX shell reads back as `text`.
@@ -77,10 +78,13 @@ Explanation Cache::State::explain(const KernelDescriptor& descriptor) {
     const KernelDescriptor other = codegen::parse_descriptor(entry.descriptor);
     if (other.configuration.kernel != descriptor.configuration.kernel) return;
     std::vector<std::string> differs = differences(descriptor, other);
+    const std::size_t fields = differs.size();
     if (entry.templates != codegen::templates_digest()) differs.emplace_back("templates");
     if (differs.empty()) differs.emplace_back("build");
-    if (nearest && nearest->differs.size() <= differs.size()) return;
-    nearest = Nearest{to_hex(entry.key), layer, entry.build, std::move(differs)};
+    // The same kernel from other templates is nearer than another kernel.
+    const std::pair distance(fields, differs.size());
+    if (nearest && nearest->distance <= distance) return;
+    nearest = Nearest{to_hex(entry.key), layer, entry.build, std::move(differs), distance};
   };
   if (root && root->exists()) {
     root->store().each(

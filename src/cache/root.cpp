@@ -62,7 +62,8 @@ int Root::publish(const Entry& entry, std::string_view image) {
   // Optimistic: both directories nearly always exist.
   int error = publish_file(files_, temporaries, target, image);
   if (error == -ENOENT) {
-    error = make_directories(files_, temporaries, 0777);
+    error = make_directories(files_, path(), 0700);  // gone since it was looked at
+    if (error == 0) error = make_directories(files_, temporaries, 0777);
     if (error == 0) error = make_directories(files_, store_.folder_of(entry.key), 0777);
     if (error == 0) error = publish_file(files_, temporaries, target, image);
   } else if (error == -EISDIR || error == -ENOTEMPTY || error == -EEXIST) {

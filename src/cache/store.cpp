@@ -38,7 +38,7 @@ int read_head(FileSystem& files, const std::string& path, std::string& head, std
   if (!file.ok()) return file.error();
   struct stat status {};
   if (const int error = files.status(file.fd(), status); error < 0) return error;
-  if (!S_ISREG(status.st_mode)) return -EINVAL;
+  if (!S_ISREG(status.st_mode)) return -EBADMSG;
   size = static_cast<std::uint64_t>(status.st_size);
   head.resize(std::min<std::uint64_t>(size, 16384));
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -71,8 +71,9 @@ std::optional<Entry> Store::read(const std::string& path, const Digest& key, std
   std::string image;
   std::int64_t modified = 0;
   if (const int error = read_again(files_, path, image, &modified); error < 0) {
-    const bool not_an_entry = error == -EINVAL || error == -EFBIG || error == -ELOOP;
-    if (error != -ENOENT && error != -ENOTDIR) bad.push_back({path, error_text(error), not_an_entry});
+    const bool not_an_entry = error == -EBADMSG || error == -EFBIG || error == -ELOOP;
+    if (error != -ENOENT && error != -ENOTDIR)
+      bad.push_back({path, error == -EBADMSG ? "no regular file" : error_text(error), not_an_entry});
     return std::nullopt;
   }
   try {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "problem/problem.hpp"
+#include "reference/reference.hpp"
 #include "safetensors/host_tensor.hpp"
 
 namespace mxjit::reference {
@@ -11,5 +12,6 @@ void quantize(const problem::Quantize& op, const TensorMap& inputs, TensorMap& o
 void dequantize(const problem::Dequantize& op, const TensorMap& inputs, TensorMap& outputs);
 void pack_scales(const problem::PackScales& op, const TensorMap& inputs, TensorMap& outputs);
 void pad_groups(const problem::PadGroups& op, const TensorMap& inputs, TensorMap& outputs);
+void gemm(const problem::Gemm& op, const TensorMap& inputs, TensorMap& outputs, Accumulate accumulate);
 
 }  // namespace mxjit::reference

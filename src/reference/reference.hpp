@@ -7,8 +7,14 @@
 
 namespace mxjit::reference {
 
+/// What a GEMM adds its products up in, in the order of the contraction.
+enum class Accumulate : std::uint8_t { fp64, fp32 };
+
 /// Runs a concrete problem. Inputs are checked against problem::tensors first; throws Error(invalid_argument)
-/// naming the tensor, Error(unsupported) for an op or option it does not execute.
-TensorMap run(const problem::Problem& problem, const TensorMap& inputs);
+/// naming the tensor, Error(unsupported) for an op or option it does not execute. Offsets that fall, leave
+/// their range or break their alignment are an Error(invalid_argument) here, so that no `status` is returned.
+/// Rows under tail "keep" are zero.
+TensorMap run(const problem::Problem& problem, const TensorMap& inputs,
+              Accumulate accumulate = Accumulate::fp64);
 
 }  // namespace mxjit::reference

@@ -47,13 +47,12 @@ void check_input(const problem::TensorDecl& expected, const TensorMap& inputs) {
 struct RunOp {
   const TensorMap& inputs;
   TensorMap& outputs;
+  Accumulate accumulate;
   void operator()(const problem::Quantize& op) const { quantize(op, inputs, outputs); }
   void operator()(const problem::Dequantize& op) const { dequantize(op, inputs, outputs); }
   void operator()(const problem::PackScales& op) const { pack_scales(op, inputs, outputs); }
   void operator()(const problem::PadGroups& op) const { pad_groups(op, inputs, outputs); }
-  void operator()(const problem::Gemm&) const {
-    throw Error(ErrorCode::unsupported, "the CPU does not execute op gemm");
-  }
+  void operator()(const problem::Gemm& op) const { gemm(op, inputs, outputs, accumulate); }
   void operator()(const problem::Moe&) const {
     throw Error(ErrorCode::unsupported, "the CPU does not execute op moe");
   }
@@ -61,18 +60,17 @@ struct RunOp {
 
 }  // namespace
 
-TensorMap run(const problem::Problem& problem, const TensorMap& inputs) {
+TensorMap run(const problem::Problem& problem, const TensorMap& inputs, Accumulate accumulate) {
   problem::validate(problem);
   TensorMap outputs;
   for (const problem::TensorDecl& tensor : problem::tensors(problem)) {
     if (!tensor.output) {
       check_input(tensor, inputs);
-    } else if (!tensor.optional) {
-      // Optional outputs are the device's status, which is an Error here.
+    } else if (!tensor.optional) {  // what a device reports in `status` is an Error here
       outputs.emplace(tensor.name, make_tensor(tensor.dtype, tensor.shape));
     }
   }
-  std::visit(RunOp{inputs, outputs}, problem.op);
+  std::visit(RunOp{inputs, outputs, accumulate}, problem.op);
   return outputs;
 }
 

@@ -51,7 +51,6 @@ const std::vector<std::string>& golden_names() {
       "gemm_tensor_64x96x128_e5m2_bf16",
       "gemm_tensor_64x96x128_e5m2_bias",
       "gemm_tensor_64x96x128_e5m2_fp32",
-      "moe_linear_mx_4x320x128x96",
       "mx_32x32_448x128_rceil",
       "mx_both_448x128_ceil",
       "mx_both_448x128_floor",
