@@ -13,5 +13,6 @@ void dequantize(const problem::Dequantize& op, const TensorMap& inputs, TensorMa
 void pack_scales(const problem::PackScales& op, const TensorMap& inputs, TensorMap& outputs);
 void pad_groups(const problem::PadGroups& op, const TensorMap& inputs, TensorMap& outputs);
 void gemm(const problem::Gemm& op, const TensorMap& inputs, TensorMap& outputs, Accumulate accumulate);
+void moe(const problem::Moe& op, const TensorMap& inputs, TensorMap& outputs, Accumulate accumulate);
 
 }  // namespace mxjit::reference

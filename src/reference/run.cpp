@@ -53,9 +53,7 @@ struct RunOp {
   void operator()(const problem::PackScales& op) const { pack_scales(op, inputs, outputs); }
   void operator()(const problem::PadGroups& op) const { pad_groups(op, inputs, outputs); }
   void operator()(const problem::Gemm& op) const { gemm(op, inputs, outputs, accumulate); }
-  void operator()(const problem::Moe&) const {
-    throw Error(ErrorCode::unsupported, "the CPU does not execute op moe");
-  }
+  void operator()(const problem::Moe& op) const { moe(op, inputs, outputs, accumulate); }
 };
 
 }  // namespace
