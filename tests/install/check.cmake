@@ -38,6 +38,18 @@ if(NOT libraries MATCHES "${expected}")
   message(FATAL_ERROR "no ${expected} among the installed libraries: ${libraries}")
 endif()
 
+# The example that README.md shows is what the consumer calls.
+file(READ "${SOURCE}/README.md" readme)
+string(FIND "${readme}" "```cpp\n" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "README.md holds no C++ example")
+endif()
+math(EXPR begin "${begin} + 7")
+string(SUBSTRING "${readme}" ${begin} -1 example)
+string(FIND "${example}" "```" end)
+string(SUBSTRING "${example}" 0 ${end} example)
+file(WRITE "${WORK}/consumer/example.cpp" "${example}")
+
 run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/install/consumer" -B "${WORK}/consumer" ${common}
     "-DCMAKE_PREFIX_PATH=${prefix}" -DCMAKE_BUILD_TYPE=Debug)
 run("${CMAKE_COMMAND}" --build "${WORK}/consumer")
