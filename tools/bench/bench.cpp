@@ -77,14 +77,14 @@ int bench_command(const BenchOptions& options) {
   }
   std::fputs(options.json ? json.c_str() : to_text(result).c_str(), stdout);
 
-  std::vector<std::string_view> wrong;
+  int status = 0;
   for (const Row& row : result.rows) {
-    if (!row.correct) wrong.push_back(row.name);
+    if (row.correct) continue;
+    status = 1;
+    fmt::print(stderr, "bench {}: {} {}: not correct. {}\n", options.suite, row.name,
+               fmt::join(row.shape, "x"), row.difference);
   }
-  if (wrong.empty()) return 0;
-  fmt::print(stderr, "bench {}: results that differ from the reference: {}\n", options.suite,
-             fmt::join(wrong, ", "));
-  return 1;
+  return status;
 }
 
 }  // namespace mxjit::bench

@@ -30,6 +30,8 @@ CUfunction DeviceProgram::function(const char* name) const {
   driver::check(api_, api_.library_get_kernel(&kernel, library_, name), "cuLibraryGetKernel");
   CUfunction function = nullptr;
   driver::check(api_, api_.kernel_get_function(&function, kernel), "cuKernelGetFunction");
+  // Loaded now: a function that is first needed inside a capture would be loaded there.
+  if (api_.func_load != nullptr) driver::check(api_, api_.func_load(function), "cuFuncLoad");
   return function;
 }
 

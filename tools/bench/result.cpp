@@ -50,6 +50,7 @@ Json row_json(const Row& row, const Roofs& roofs) {
   json["configuration"] = parsed(row.configuration);
   json["large"] = row.large;
   json["correct"] = row.correct;
+  if (!row.difference.empty()) json["difference"] = row.difference;
   for (const auto& [field, value] : row.extra) json[field] = number(value);
   return json;
 }

@@ -46,6 +46,7 @@ struct Row {
   std::string configuration;  // JSON; empty: null
   bool large = false;         // the input exceeds 512 MiB
   bool correct = false;
+  std::string difference;                             // where an incorrect result first differs
   std::vector<std::pair<std::string, double>> extra;  // further fields, such as "over_bare_us"
 };
 

@@ -108,6 +108,7 @@ std::vector<Row> measure_compiles(const std::vector<Kernel>& kernels, compile::N
     rows.push_back(make_row(kernels[i], "compile", std::move(samples[i]), compile_target_us));
     rows.back().extra.emplace_back("processor_us", summarize(processor[i]).median);
     rows.back().correct = clean[i];
+    if (!clean[i]) rows.back().difference = "the kernel spills";
   }
   return rows;
 }
@@ -136,6 +137,7 @@ class DiskHits {
       }
       rows.push_back(make_row(kernel, "disk hit", std::move(samples), load_target_us));
       rows.back().correct = compiles == 0;
+      if (compiles != 0) rows.back().difference = "the compiler was called";
       rows.back().extra.emplace_back("compiles", static_cast<double>(compiles));
     }
     return rows;

@@ -177,14 +177,15 @@ class ShapeBench {
     row.bytes = moved_bytes(one);
     row.configuration = configuration_json(one, dispatch::profile_of(bench_.device->facts()));
     row.large = shape_.m * shape_.n * 2 > large_bytes;
-    row.correct = is_correct(job);
+    row.difference = difference(job);
     for (const Job& peer : unfused_) {
       const bool same = peer.cases[0]->options.scale_layout == one.options.scale_layout &&
                         peer.cases[0]->options.rounding == one.options.rounding;
       if (!one.options.axes.row || !one.options.axes.col || !same) continue;
       row.peer = Peer{"mxjit row + col, two kernels", summarize(timer_.samples(peer.number)).median};
-      if (!is_correct(peer)) row.correct = false;
+      if (row.difference.empty()) row.difference = difference(peer);
     }
+    row.correct = row.difference.empty();
     row.extra.emplace_back("same_bytes_copy_us",
                            summarize(timer_.samples(copies_.at(std::round(*row.bytes)))).median);
     row.extra.emplace_back("empty_node_us", empty_node_us_);
@@ -192,20 +193,19 @@ class ShapeBench {
   }
 
   /// Poisons the outputs, replays the timed graph and compares the first and the last set with the reference.
-  bool is_correct(const Job& job) {
+  /// Empty, or where the first difference is.
+  std::string difference(const Job& job) {
     for (auto& [name, rotation] : outputs_) rotation.buffer().fill(poison, timer_.stream());
     timer_.replay(job.number);
     std::vector<int> sets = {0};
-    if (!(shape_.m * shape_.n * 2 > large_bytes)) sets.push_back(sets_ - 1);
+    if (shape_.m * shape_.n * 2 <= large_bytes) sets.push_back(sets_ - 1);
     for (const QuantizeCase* one : job.cases) {
       for (const int set : sets) {
-        const std::string difference = compare(*one, set);
-        if (difference.empty()) continue;
-        note(fmt::format("WRONG: {} {}x{}, set {}: {}", one->name, shape_.m, shape_.n, set, difference));
-        return false;
+        const std::string found = compare(*one, set);
+        if (!found.empty()) return fmt::format("{}, set {}: {}", one->name, set, found);
       }
     }
-    return true;
+    return {};
   }
 
   std::string compare(const QuantizeCase& one, int set) {
