@@ -69,6 +69,8 @@ Machine describe_machine(const driver::Api& api, CUdevice device) {
   return machine;
 }
 
+std::string first_clause(const std::string& text) { return text.substr(0, text.find_first_of(";\n")); }
+
 std::string nvrtc_version() {
   try {
     return compile::Nvrtc::open()->build();

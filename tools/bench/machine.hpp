@@ -12,6 +12,8 @@ namespace mxjit::bench {
 
 /// GPU, driver and CUDA version of `device`; `api` is the real driver.
 Machine describe_machine(const driver::Api& api, CUdevice device);
+/// The first clause of a reason such as driver::why_no_gpu(), which lists its attempts on further lines.
+std::string first_clause(const std::string& text);
 /// NVRTC's version, or an empty string where there is none.
 std::string nvrtc_version();
 

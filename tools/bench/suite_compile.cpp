@@ -201,7 +201,8 @@ Result run_compile(const BenchOptions& options) {
           "disk hit: problem to a plan that can launch, with a cache object and a context that have never "
           "seen "
           "the kernel: key, read, verification, {}; correct means that the compiler was never called.",
-          gpu ? "load on the device" : fmt::format("no load, because there is no GPU: {}", why_not)),
+          gpu ? "load on the device"
+              : fmt::format("no load, because there is no GPU: {}", first_clause(why_not))),
       "The rows \"all kernels\" have the median of each kernel as their samples and the number of kernels as "
       "their "
       "first extent."};

@@ -232,7 +232,7 @@ Result run_dispatch(const BenchOptions& options) {
             "real: launches run on the device."
           : fmt::format(
                 "stub: the whole driver is replaced by one that does nothing, because there is no GPU: {}.",
-                why_not)};
+                first_clause(why_not))};
 
   const int stub_rounds = options.quick ? 11 : 101;
   const int stub_calls = options.quick ? 1000 : 10000;
