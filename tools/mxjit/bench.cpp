@@ -1,0 +1,32 @@
+// mxjit bench: hands over to the benchmarks.
+#include "bench/bench.hpp"
+
+#include <memory>
+
+#include "mxjit/command.hpp"
+
+namespace mxjit::cli {
+
+void add_bench(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<bench::BenchOptions>();
+  auto out = std::make_shared<std::string>();
+  CLI::App* command = add_command(
+      app, invocation, "bench", "Run a benchmark suite",
+      "With --out, writes DIR/SUITE.json and DIR/SUITE.md.\n\n"
+      "Suites: dispatch (host time of a call), compile (time to a kernel, cold and warm), quantize (of the\n"
+      "copy roof).\n\n"
+      "Examples:\n"
+      "  mxjit bench dispatch\n"
+      "  mxjit bench quantize --out results",
+      [options, out](const CommonOptions& common) {
+        options->out = *out;
+        options->json = common.json;
+        if (!common.cache.empty()) options->cache_dir = common.cache;
+        return bench::bench_command(*options);
+      });
+  command->add_option("SUITE", options->suite, "dispatch, compile or quantize")->required();
+  command->add_option("--out", *out, "Folder for the result files")->type_name("DIR");
+  command->add_flag("--quick", options->quick, "Fewer shapes and samples: a smoke test, no measurement");
+}
+
+}  // namespace mxjit::cli

@@ -1,0 +1,89 @@
+#include "mxjit/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.hpp"
+
+namespace mxjit::cli {
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return exit_bad_usage;
+    case ErrorCode::unsupported:
+    case ErrorCode::unavailable:
+      return exit_part_missing;
+    default:
+      return exit_failed;
+  }
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_json(const nlohmann::ordered_json& document) {
+  print(document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print("\n");
+}
+
+void note(std::string_view text) { fmt::print(stderr, "mxjit: {}\n", text); }
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw Error(ErrorCode::io,
+                fmt::format("the standard output could not be written: {}", std::strerror(errno)));
+}
+
+int report_error(std::string_view command, std::string_view code, std::string_view message,
+                 std::string_view argument, int status, bool json) {
+  fmt::print(stderr, "mxjit{}{}: error: {}\n", command.empty() ? "" : " ", command, message);
+  if (json) {
+    print_json(
+        {{"error", {{"code", code}, {"message", message}, {"argument", argument}, {"status", status}}}});
+    std::fflush(stdout);
+  }
+  return status;
+}
+
+void log_to_stderr() {
+  const char* value = std::getenv("MXJIT_LOG");
+  const std::string_view name = value == nullptr || *value == '\0' ? "warn" : value;
+  static constexpr std::string_view names[] = {"error", "warn", "info", "debug"};
+  int level = -1;
+  for (int i = 0; i < 4; ++i)
+    if (names[i] == name) level = i;
+  if (level < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("MXJIT_LOG is \"{}\"; expected error, warn, info or debug", name), "MXJIT_LOG");
+  set_log_sink([level](LogLevel line_level, std::string_view line) {
+    const int i = static_cast<int>(line_level);
+    if (i <= level) fmt::print(stderr, "mxjit: {}: {}\n", names[i], line);
+  });
+}
+
+std::string human_bytes(double bytes) {
+  static constexpr std::string_view units[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit < 4) {
+    bytes /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{:.0f} B", bytes);
+  const int decimals = bytes < 10 ? 2 : bytes < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", bytes, decimals, units[unit]);
+}
+
+std::string human_seconds(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1000);
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const long whole = std::lround(seconds);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace mxjit::cli
