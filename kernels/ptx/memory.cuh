@@ -38,7 +38,7 @@ __device__ __forceinline__ u32 ld_nc_u32(const void* address) {
   return v;
 }
 
-/// 16 and 8 bytes that nothing in this kernel reads again.
+/// 16, 8, 4 and 1 bytes that nothing in this kernel reads again.
 __device__ __forceinline__ void st_stream(void* address, Vector4 v) {
   asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
@@ -47,6 +47,14 @@ __device__ __forceinline__ void st_stream(void* address, Vector4 v) {
 
 __device__ __forceinline__ void st_stream(void* address, Vector2 v) {
   asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(v.x), "r"(v.y) : "memory");
+}
+
+__device__ __forceinline__ void st_stream(void* address, u32 v) {
+  asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ void st_stream(void* address, u8 v) {
+  asm volatile("st.global.cs.u8 [%0], %1;" ::"l"(address), "r"(u32{v}) : "memory");
 }
 
 /// The value of the lane whose index differs by `mask`; every lane of the warp takes part.

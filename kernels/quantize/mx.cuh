@@ -8,6 +8,7 @@
 #pragma once
 
 #include "quantize/mx_codes.cuh"
+#include "quantize/mx_maxima.cuh"
 #include "quantize/mx_numbers.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
@@ -20,81 +21,140 @@ struct QuantizeMx {
 
   template <class Config>
   static __device__ __forceinline__ void run(const Params& params) {
+    // The grid walks a strip of gridDim.x tiles of a row downwards, then the next strip, so that thread
+    // blocks at work together stay near each other in x and in both outputs.
+    const u32 tile_m = params.first_tile_m + blockIdx.y;
     if constexpr (Config::batched) {
-      const u32 tiles = params.tiles_m * params.tiles_n;
-      run_tile<Config>(expert<Config>(params, blockIdx.x / tiles), blockIdx.x % tiles);
+      const u32 tile_n = blockIdx.z % params.strips * gridDim.x + blockIdx.x;
+      if (tile_n < params.tiles_n)
+        run_tile<Config>(expert<Config>(params, blockIdx.z / params.strips), tile_m, tile_n);
     } else {
-      run_tile<Config>(params, blockIdx.x);
+      const u32 tile_n = blockIdx.z * gridDim.x + blockIdx.x;
+      if (tile_n < params.tiles_n) run_tile<Config>(params, tile_m, tile_n);
     }
   }
+
+ private:
+  /// What of the tile passes through shared memory.
+  template <class Config>
+  struct Staging {
+    CodeTile (&row_codes)[Config::warps_n];
+    CodeTile& col_codes;
+    TurnedTile& turned;
+    MaximaExchange<Config>& exchange;
+  };
 
   /// The parameters of one expert.
   template <class Config>
   static __device__ __forceinline__ Params expert(Params p, i64 index) {
-    constexpr bool blocked = Config::scale_layout == ScaleLayout::blocked;
     p.x = static_cast<const u8*>(p.x) + index * p.m * p.ld_x * Numbers<Config::input>::bytes;
     p.q_row += index * p.m * p.ld_q_row;
     p.q_col += index * p.n * p.ld_q_col;
-    const i64 blocked_bytes = (p.m + 127) / 128 * ((p.n + 127) / 128) * 512;
-    p.s_row += index * (blocked ? blocked_bytes : p.m * p.ld_s_row);
-    p.s_col += index * (blocked ? blocked_bytes : p.n * p.ld_s_col);
+    p.s_row += index * scale_bytes<Config>(p.m, p.n, p.ld_s_row);
+    p.s_col += index * scale_bytes<Config>(p.n, p.m, p.ld_s_col);
     return p;
   }
 
+  /// Bytes of the scale matrix of `rows` rows that are `length` elements long.
   template <class Config>
-  static __device__ __forceinline__ void run_tile(const Params& p, u32 tile) {
-    using N = Numbers<Config::input>;
-    constexpr int threads = 32 * Config::warps_m * Config::warps_n;
-    constexpr int tile_rows = Lane<Config>::tile_rows;
-    constexpr int tile_columns = Lane<Config>::tile_columns;
+  static __device__ __forceinline__ i64 scale_bytes(i64 rows, i64 length, i64 pitch) {
+    if (Config::scale_layout == ScaleLayout::plain) return ceil_div(rows, Config::block_rows) * pitch;
+    return ceil_div(rows, 128) * ceil_div(ceil_div(length, Config::block_columns), 4) * 512;
+  }
 
-    const Lane<Config> lane(p, tile);
-    typename N::Pair x[Config::rows_per_lane][4];
-    load_panel<Config>(p, lane, x);
+  static __device__ __forceinline__ i64 ceil_div(i64 value, int by) { return (value + by - 1) / by; }
 
+  template <class Config>
+  static __device__ __forceinline__ void run_tile(const Params& p, u32 tile_m, u32 tile_n) {
     __shared__ CodeTile row_codes[Config::warps_n];
     __shared__ CodeTile col_codes;
     __shared__ TurnedTile turned;
-    if constexpr (Config::row) quantize_rows<Config>(p, lane, x, row_codes[lane.warp_n]);
-    if constexpr (Config::col) quantize_columns<Config>(lane, x, col_codes, turned);
-    __syncthreads();
-
-    const i64 row = i64{lane.tile_m} * tile_rows, column = i64{lane.tile_n} * tile_columns;
-    if constexpr (Config::row) {
-      const ScaleMatrix s = {p.s_row, p.m, (p.n + 31) / 32, p.ld_s_row, row, column / 32, p.wide_s_row != 0};
-      store_codes<Config::scale_layout, Config::warps_n, tile_rows, threads>(row_codes, s);
-    }
-    if constexpr (Config::col) {
-      const ScaleMatrix s = {p.s_col, p.n, (p.m + 31) / 32, p.ld_s_col, column, row / 32, p.wide_s_col != 0};
-      store_codes<Config::scale_layout, 1, tile_columns, threads>(&col_codes, s);
-      turned.store<threads>(p.q_col + column * p.ld_q_col + row, p.ld_q_col, p.n - column, p.m - row,
-                            p.wide_q_col != 0);
+    __shared__ MaximaExchange<Config> exchange;
+    const Staging<Config> staging = {row_codes, col_codes, turned, exchange};
+    const Lane<Config> lane(p, tile_m, tile_n);
+    const bool whole = p.wide == wide_all && lane.tile_row + Lane<Config>::tile_rows <= p.m &&
+                       lane.tile_column + Lane<Config>::tile_columns <= p.n;
+    if (whole) {
+      quantize_tile<Config, true>(p, lane, staging);
+    } else {
+      quantize_tile<Config, false>(p, lane, staging);
     }
   }
 
-  template <class Config, class Pair>
+  template <class Config, bool whole>
+  static __device__ __forceinline__ void quantize_tile(const Params& p, const Lane<Config>& lane,
+                                                       const Staging<Config>& staging) {
+    constexpr int threads = 32 * Config::warps_m * Config::warps_n;
+    typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
+    load_panel<Config, whole>(p, lane, x);
+    if constexpr (Config::row) quantize_rows<Config, whole>(p, lane, x, staging);
+    if constexpr (Config::col) quantize_columns<Config, whole>(p, lane, x, staging);
+    __syncthreads();
+    if constexpr (Config::row) {
+      const ScaleMatrix s = {p.s_row,
+                             p.m,
+                             ceil_div(p.n, Config::block_columns),
+                             p.ld_s_row,
+                             lane.tile_row,
+                             lane.tile_column / Config::block_columns,
+                             (p.wide & wide_s_row) != 0};
+      store_codes<Config, Config::warps_n, Lane<Config>::tile_rows, whole>(staging.row_codes, s);
+    }
+    if constexpr (Config::col) {
+      const ScaleMatrix s = {p.s_col,
+                             p.n,
+                             ceil_div(p.m, Config::block_columns),
+                             p.ld_s_col,
+                             lane.tile_column,
+                             lane.tile_row / Config::block_columns,
+                             (p.wide & wide_s_col) != 0};
+      store_codes<Config, 1, 128, whole>(&staging.col_codes, s);
+      staging.turned.template store<threads, whole>(p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row,
+                                                    p.ld_q_col, p.n - lane.tile_column, p.m - lane.tile_row,
+                                                    (p.wide & wide_q_col) != 0);
+    }
+  }
+
+  template <class Config, int count, int tile_rows, bool whole>
+  static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {
+    constexpr int threads = 32 * Config::warps_m * Config::warps_n;
+    constexpr int blocks_across = panel_columns / Config::block_columns;
+    if constexpr (Config::scale_layout == ScaleLayout::blocked) {
+      static_assert(tile_rows == 128 && (blocks_across == 4 || count == 1), "a blocked tile has 128 rows");
+      store_blocked_codes<blocks_across, count, threads, whole>(tiles, s);
+    } else {
+      store_plain_codes<Config::block_rows, blocks_across, count, tile_rows, threads, whole>(tiles, s);
+    }
+  }
+
+  template <class Config, bool whole, class Pair>
   static __device__ __forceinline__ void quantize_rows(const Params& p, const Lane<Config>& lane,
                                                        const Pair (&x)[Config::rows_per_lane][4],
-                                                       CodeTile& codes) {
+                                                       const Staging<Config>& staging) {
     using N = Numbers<Config::input>;
-#pragma unroll
-    for (int r = 0; r < Config::rows_per_lane; r += 2) {
-      // Two rows at a time: one half of `amax` each, once the even columns have met the odd ones.
-      const Pair first = N::max_abs(N::max_abs(x[r][0], x[r][1]), N::max_abs(x[r][2], x[r][3]));
-      const Pair second =
-          N::max_abs(N::max_abs(x[r + 1][0], x[r + 1][1]), N::max_abs(x[r + 1][2], x[r + 1][3]));
-      Pair amax = N::max_abs(N::lows(first, second), N::highs(first, second));
-      amax = N::max_abs(amax, N::exchange(amax, 1));
-      amax = N::max_abs(amax, N::exchange(amax, 2));
+    constexpr int pairs = Config::rows_per_lane / 2;
+    Pair maxima[pairs];
+    row_maxima<Config>(lane, x, staging.exchange, maxima);
 
-      const auto scales = N::template scales<Config::format, Config::rounding>(amax);
-      if (lane.index % 4 == 0) {
-        const int block = lane.index % 16 / 4;
-        codes.set(lane.row_in_tile(r), block, scales.codes);
-        codes.set(lane.row_in_tile(r + 1), block, scales.codes >> 16);
-      }
-      store_lane_row(p, lane, r, row_bytes<Config>(x[r], N::splat_low(scales.factors)));
-      store_lane_row(p, lane, r + 1, row_bytes<Config>(x[r + 1], N::splat_high(scales.factors)));
+    u32 kept[pairs / 4];  // the four lanes of a block keep the codes of a quarter of the rows each
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) {
+      const auto scales =
+          N::template scales<Config::format, Config::rounding>(maxima[Config::block_rows > 1 ? 0 : i]);
+      if (i % 4 == 0 || lane.index % 4 == i % 4) kept[i / 4] = scales.codes;
+      store_lane_row<Config, whole>(p, lane, 2 * i,
+                                    row_bytes<Config>(x[2 * i], N::splat_low(scales.factors)));
+      store_lane_row<Config, whole>(p, lane, 2 * i + 1,
+                                    row_bytes<Config>(x[2 * i + 1], N::splat_high(scales.factors)));
+    }
+    const int block = lane.index % 16 / 4 * 32 / Config::block_columns;
+#pragma unroll
+    for (int i = 0; i < pairs / 4; ++i) {
+      const int r = 2 * (4 * i + lane.index % 4);
+      CodeTile& codes = staging.row_codes[lane.warp_n];
+      // Rows below the matrix share a tall block with rows inside it, but pad with 0.
+      codes.set(lane.row_in_tile(r), block, whole || r < lane.rows ? kept[i] : 0);
+      codes.set(lane.row_in_tile(r + 1), block, whole || r + 1 < lane.rows ? kept[i] >> 16 : 0);
     }
   }
 
@@ -107,27 +167,23 @@ struct QuantizeMx {
             pack4<Config::format>(c.low, c.high, d.low, d.high)};
   }
 
-  template <class Config, class Pair>
-  static __device__ __forceinline__ void quantize_columns(const Lane<Config>& lane,
+  template <class Config, bool whole, class Pair>
+  static __device__ __forceinline__ void quantize_columns(const Params& p, const Lane<Config>& lane,
                                                           const Pair (&x)[Config::rows_per_lane][4],
-                                                          CodeTile& codes, TurnedTile& turned) {
+                                                          const Staging<Config>& staging) {
     using N = Numbers<Config::input>;
     static_assert(Config::rows_per_lane == 16 && Config::warps_m == 4 && Config::warps_n == 1,
-                  "columns need a tile of 128 x 128 and blocks of 32 rows a warp");
-    const int column = lane.index % 16 * lane_columns;
-    const int chunk = lane.row_in_tile(0) / 16;
+                  "columns need a tile of 128 x 128 and panels of 32 rows");
+    Pair maxima[4];
+    column_maxima<Config>(lane, x, staging.exchange, maxima);
+    const int column = lane.column_in_tile(), chunk = lane.row_in_tile(0) / 16;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      Pair amax = x[0][w];
-#pragma unroll
-      for (int r = 1; r < 16; ++r) amax = N::max_abs(amax, x[r][w]);
-      amax = N::max_abs(amax, N::exchange(amax, 16));
-
-      const auto scales = N::template scales<Config::format, Config::rounding>(amax);
-      if (lane.index < 16) {
-        codes.set(column + 2 * w, lane.warp_m, scales.codes);
-        codes.set(column + 2 * w + 1, lane.warp_m, scales.codes >> 16);
-      }
+      const auto scales = N::template scales<Config::format, Config::rounding>(maxima[w]);
+      // The upper half of the lanes sets the codes of the odd columns.
+      const int odd = lane.index / 16, own = 2 * w + odd;
+      const u32 code = whole || own < lane.columns ? scales.codes >> 16 * odd : 0;
+      staging.col_codes.set(column + own, lane.warp_m * 32 / Config::block_columns, code);
       u32 low[4], high[4];  // 16 bytes of the even and of the odd column
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -138,8 +194,8 @@ struct QuantizeMx {
         low[i] = pack4<Config::format>(a.low, b.low, c.low, d.low);
         high[i] = pack4<Config::format>(a.high, b.high, c.high, d.high);
       }
-      turned.put(column + 2 * w, chunk, {low[0], low[1], low[2], low[3]});
-      turned.put(column + 2 * w + 1, chunk, {high[0], high[1], high[2], high[3]});
+      staging.turned.put(column + 2 * w, chunk, {low[0], low[1], low[2], low[3]});
+      staging.turned.put(column + 2 * w + 1, chunk, {high[0], high[1], high[2], high[3]});
     }
   }
 };

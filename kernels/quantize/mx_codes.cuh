@@ -8,7 +8,7 @@
 namespace mxjit {
 
 /// Codes of 128 rows x 4 blocks of a scale matrix as a blocked tile orders them: 32 rows of 16 bytes, each
-/// with rows r, r + 32, r + 64 and r + 96.
+/// with rows r, r + 32, r + 64 and r + 96. Every row has its codes, also those that share a block.
 struct alignas(16) CodeTile {
   u8 bytes[512];
 
@@ -21,44 +21,62 @@ struct alignas(16) CodeTile {
   }
 };
 
-/// A scale matrix in memory and where this thread block's codes go in it.
+/// A scale matrix in memory, and where a thread block's codes go in it.
 struct ScaleMatrix {
   u8* data;
-  i64 rows, blocks;  // logical extents
-  i64 pitch;         // plain: bytes between rows
-  i64 row, block;    // of the first code
+  i64 rows, blocks;  // extents; rows are those of the data, also where a block is taller
+  i64 pitch;         // plain: bytes between rows of blocks
+  i64 row, block;    // of the thread block's first code
   bool wide;         // plain: base and pitch are multiples of 4 bytes; blocked: the base is one of 16
 };
 
-/// Writes `count` tiles that lie side by side, `tile_rows` rows of each. The whole thread block takes part.
-template <ScaleLayout layout, int count, int tile_rows, int threads>
-__device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {
+/// Blocked: `count` tiles side by side. A tile has four blocks, or one where a block is as long as the tile.
+template <int blocks_across, int count, int threads, bool whole>
+__device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const ScaleMatrix& s) {
+  const i64 tiles_across = (s.blocks + 3) / 4;
+  u8* to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512;
   const int thread = static_cast<int>(threadIdx.x);
-  if constexpr (layout == ScaleLayout::blocked) {
-    static_assert(tile_rows == 128, "a blocked tile has 128 rows");
-    const i64 tiles_across = (s.blocks + 3) / 4;
-    u8* to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512;
-    const i64 left = tiles_across - s.block / 4;
-    for (int i = thread; i < 32 * count && i / 32 < left; i += threads) {
-      const Vector4 v = reinterpret_cast<const Vector4*>(tiles)[i];
-      if (s.wide) {
-        ptx::st_stream(to + i * 16, v);
-      } else {
-        for (int b = 0; b < 16; ++b) to[i * 16 + b] = tiles[i / 32].bytes[i % 32 * 16 + b];
+  if constexpr (blocks_across == 1) {
+    const int column = static_cast<int>(s.block % 4);
+    const int end = s.block + 1 == s.blocks ? 4 : column + 1;  // the last block writes the padding after it
+#pragma unroll 1
+    for (int row = thread; row < 128; row += threads) {
+      const u32 codes = tiles->codes(row) & 0xFF;
+      for (int b = column; b < end; ++b) {
+        ptx::st_stream(to + CodeTile::word(row) * 4 + b, static_cast<u8>(b == column ? codes : 0));
       }
     }
   } else {
-    for (int i = thread; i < tile_rows * count; i += threads) {
-      const int row = i / count, tile = i % count;
-      const i64 block = s.block + 4 * tile;
-      if (s.row + row >= s.rows || block >= s.blocks) continue;
-      const u32 codes = tiles[tile].codes(row);
-      u8* to = s.data + (s.row + row) * s.pitch + block;
-      if (s.wide && block + 4 <= s.blocks) {
-        *reinterpret_cast<u32*>(to) = codes;
+    const i64 left = tiles_across - s.block / 4;
+#pragma unroll 1
+    for (int i = thread; i < 32 * count && (whole || i / 32 < left); i += threads) {
+      if (whole || s.wide) {
+        ptx::st_stream(to + i * 16, reinterpret_cast<const Vector4*>(tiles)[i]);
       } else {
-        for (int b = 0; b < 4 && block + b < s.blocks; ++b) to[b] = static_cast<u8>(codes >> 8 * b);
+        for (int b = 0; b < 16; ++b) ptx::st_stream(to + i * 16 + b, tiles[i / 32].bytes[i % 32 * 16 + b]);
       }
+    }
+  }
+}
+
+/// Plain: one code a block, `count` tiles side by side, `tile_rows` rows of each.
+template <int block_rows, int blocks_across, int count, int tile_rows, int threads, bool whole>
+__device__ __forceinline__ void store_plain_codes(const CodeTile* tiles, const ScaleMatrix& s) {
+  constexpr int rows = (tile_rows + block_rows - 1) / block_rows;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < rows * count; i += threads) {
+    const int row = i / count * block_rows, tile = i % count;
+    const i64 block = s.block + blocks_across * tile;
+    if (!whole && (s.row + row >= s.rows || block >= s.blocks)) continue;
+    const u32 codes = tiles[tile].codes(row);
+    u8* to = s.data + (s.row + row) / block_rows * s.pitch + block;
+    if constexpr (blocks_across == 1) {
+      ptx::st_stream(to, static_cast<u8>(codes));
+    } else if (whole || (s.wide && block + 4 <= s.blocks)) {
+      ptx::st_stream(to, codes);
+    } else {
+      for (int b = 0; b < 4 && block + b < s.blocks; ++b)
+        ptx::st_stream(to + b, static_cast<u8>(codes >> 8 * b));
     }
   }
 }

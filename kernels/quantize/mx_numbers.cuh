@@ -170,11 +170,7 @@ struct Numbers<Input::fp32> : WideNumbers<Input::fp32, Vector2> {
 /// FP8 bytes of four elements, the first in the low byte.
 template <Format format>
 __device__ __forceinline__ u32 pack4(float a, float b, float c, float d) {
-  if constexpr (format == Format::e4m3) {
-    return ptx::cvt_e4m3x2(a, b) | u32{ptx::cvt_e4m3x2(c, d)} << 16;
-  } else {
-    return ptx::cvt_e5m2x2(a, b) | u32{ptx::cvt_e5m2x2(c, d)} << 16;
-  }
+  return format == Format::e4m3 ? ptx::cvt_e4m3x4(a, b, c, d) : ptx::cvt_e5m2x4(a, b, c, d);
 }
 
 }  // namespace mxjit

@@ -18,28 +18,31 @@ struct Lane {
   static constexpr int tile_rows = Config::warps_m * panel_rows;
   static constexpr int tile_columns = Config::warps_n * panel_columns;
 
-  int index;           // in the warp
-  int warp_m, warp_n;  // the warp's panel in the tile
-  u32 tile_m, tile_n;  // the tile in the matrix
-  i64 row, column;     // the lane's first element
-  int rows, columns;   // how many of its rows and columns lie inside the matrix, at most those it holds
+  int index;                  // in the warp
+  int warp_m, warp_n;         // the warp's panel in the tile
+  i64 tile_row, tile_column;  // the tile's first element
+  i64 row, column;            // the lane's first element
+  int rows, columns;  // how many of its rows and columns lie inside the matrix, at most those it holds
 
-  __device__ __forceinline__ Lane(const QuantizeMxParams& p, u32 tile) {
+  __device__ __forceinline__ Lane(const QuantizeMxParams& p, u32 tile_m, u32 tile_n) {
     index = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
     warp_m = warp / Config::warps_n;
     warp_n = warp % Config::warps_n;
-    tile_m = tile / p.tiles_n;
-    tile_n = tile % p.tiles_n;
-    row = i64{tile_m} * tile_rows + row_in_tile(0);
-    column = i64{tile_n} * tile_columns + warp_n * panel_columns + index % 16 * lane_columns;
+    tile_row = i64{tile_m} * tile_rows;
+    tile_column = i64{tile_n} * tile_columns;
+    row = tile_row + row_in_tile(0);
+    column = tile_column + column_in_tile();
     rows = clamp(p.m - row, Config::rows_per_lane);
     columns = clamp(p.n - column, lane_columns);
   }
 
-  /// Row of the tile that the lane's row `r` is.
+  /// Row of the tile that the lane's row `r` is, and column of the tile that its first column is.
   __device__ __forceinline__ int row_in_tile(int r) const {
     return warp_m * panel_rows + index / 16 * Config::rows_per_lane + r;
+  }
+  __device__ __forceinline__ int column_in_tile() const {
+    return warp_n * panel_columns + index % 16 * lane_columns;
   }
 
   static __device__ __forceinline__ int clamp(i64 value, int most) {
@@ -76,41 +79,42 @@ __device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2
   }
 }
 
-/// The lane's elements; those outside the matrix are zero.
-template <class Config, class Pair>
+/// The lane's elements; those outside the matrix are zero. `whole`: the tile lies inside the matrix and every
+/// tensor allows wide accesses.
+template <class Config, bool whole, class Pair>
 __device__ __forceinline__ void load_panel(const QuantizeMxParams& p, const Lane<Config>& lane,
                                            Pair (&x)[Config::rows_per_lane][4]) {
   constexpr int element = Numbers<Config::input>::bytes;
   const u8* from = static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column) * element;
   const i64 pitch = p.ld_x * element;
-  const bool whole_vectors = p.wide_x && lane.columns == lane_columns;
-  if (whole_vectors && lane.rows == Config::rows_per_lane) {
+  const bool vectors = whole || ((p.wide & wide_x) != 0 && lane.columns == lane_columns);
 #pragma unroll
-    for (int r = 0; r < Config::rows_per_lane; ++r) load_lane_row(from + r * pitch, x[r]);
-  } else {
-#pragma unroll
-    for (int r = 0; r < Config::rows_per_lane; ++r) {
-      if (whole_vectors && r < lane.rows) {
-        load_lane_row(from + r * pitch, x[r]);
-      } else {
-        load_lane_row(from + r * pitch, r < lane.rows ? lane.columns : 0, x[r]);
-      }
+  for (int r = 0; r < Config::rows_per_lane; ++r) {
+    if (whole || (vectors && r < lane.rows)) {
+      load_lane_row(from + r * pitch, x[r]);
+    } else {
+      load_lane_row(from + r * pitch, r < lane.rows ? lane.columns : 0, x[r]);
     }
   }
 }
 
 /// Eight FP8 bytes of the lane's row `r`.
-template <class Config>
+template <class Config, bool whole>
 __device__ __forceinline__ void store_lane_row(const QuantizeMxParams& p, const Lane<Config>& lane, int r,
                                                Vector2 bytes) {
-  if (r >= lane.rows) return;
   u8* to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
-  if (p.wide_q_row && lane.columns == lane_columns) {
+  if constexpr (whole) {
     ptx::st_stream(to, bytes);
   } else {
+    if (r >= lane.rows) return;
+    if ((p.wide & wide_q_row) != 0 && lane.columns == lane_columns) {
+      ptx::st_stream(to, bytes);
+    } else {
 #pragma unroll
-    for (int i = 0; i < lane_columns; ++i) {
-      if (i < lane.columns) to[i] = static_cast<u8>((i < 4 ? bytes.x : bytes.y) >> 8 * (i % 4));
+      for (int i = 0; i < lane_columns; ++i) {
+        if (i < lane.columns)
+          ptx::st_stream(to + i, static_cast<u8>((i < 4 ? bytes.x : bytes.y) >> 8 * (i % 4)));
+      }
     }
   }
 }

@@ -20,27 +20,26 @@ struct alignas(16) TurnedTile {
   __device__ __forceinline__ void put(int column, int chunk, Vector4 v) {
     *reinterpret_cast<Vector4*>(bytes + offset(column, chunk)) = v;
   }
-  __device__ __forceinline__ Vector4 take(int column, int chunk) const {
-    return *reinterpret_cast<const Vector4*>(bytes + offset(column, chunk));
-  }
 
   /// Writes the tile as rows of `to`, `pitch` bytes apart: `columns` rows of `rows` bytes. The whole thread
-  /// block takes part. `wide`: base and pitch of `to` are multiples of 16 bytes.
-  template <int threads>
+  /// block takes part. `wide`: base and pitch of `to` are multiples of 16 bytes. `whole`: wide, and no row or
+  /// column is missing.
+  template <int threads, bool whole>
   __device__ __forceinline__ void store(u8* to, i64 pitch, i64 columns, i64 rows, bool wide) const {
+    const int chunk = static_cast<int>(threadIdx.x) % chunks;
+    int column = static_cast<int>(threadIdx.x) / chunks;
+    to += column * pitch + chunk * 16;
 #pragma unroll
     for (int i = 0; i < extent * chunks / threads; ++i) {
-      const int index = static_cast<int>(threadIdx.x) + i * threads;
-      const int column = index / chunks, chunk = index % chunks;
-      if (column >= columns) return;
-      const Vector4 v = take(column, chunk);
-      u8* run = to + column * pitch + chunk * 16;
-      if (wide && chunk * 16 + 16 <= rows) {
-        ptx::st_stream(run, v);
+      if (!whole && column >= columns) return;
+      const u8* from = bytes + offset(column, chunk);
+      if (whole || (wide && chunk * 16 + 16 <= rows)) {
+        ptx::st_stream(to, *reinterpret_cast<const Vector4*>(from));
       } else {
-        const u8* from = bytes + offset(column, chunk);
-        for (int b = 0; b < 16 && chunk * 16 + b < rows; ++b) run[b] = from[b];
+        for (int b = 0; b < 16 && chunk * 16 + b < rows; ++b) ptx::st_stream(to + b, from[b]);
       }
+      to += threads / chunks * pitch;
+      column += threads / chunks;
     }
   }
 };

@@ -1,5 +1,6 @@
 #include "dispatch/quantize_launch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "mxjit/error.hpp"
@@ -45,6 +46,8 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration) {
   recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
   recipe.tile_rows = 2 * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
   recipe.tile_columns = 128 * number(configuration, "warps_n");
+  // Along rows alone, a row of tiles is the best strip; narrow strips keep columns in few pages of memory.
+  recipe.strip = flag(configuration, "col") ? 8 : std::int64_t{1} << 30;
   recipe.row = flag(configuration, "row");
   recipe.col = flag(configuration, "col");
   recipe.batched = flag(configuration, "batched");
@@ -65,42 +68,53 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const std::int64_t experts = recipe.batched ? args.x.shape[0] : 1;
   if (m == 0 || n == 0 || experts == 0) return;
 
+  const std::int64_t tiles_m = ceil_div(m, recipe.tile_rows), tiles_n = ceil_div(n, recipe.tile_columns);
+  const std::int64_t strips = ceil_div(tiles_n, recipe.strip);
   QuantizeMxParams params{};
   params.x = args.x.data;
   params.m = m;
   params.n = n;
   params.ld_x = args.x.pitch != 0 ? args.x.pitch : n;
-  params.tiles_m = static_cast<u32>(ceil_div(m, recipe.tile_rows));
-  params.tiles_n = static_cast<u32>(ceil_div(n, recipe.tile_columns));
-  params.wide_x = aligned(params.x, params.ld_x * (args.x.dtype == DType::fp32 ? 4 : 2), 16);
+  params.tiles_n = static_cast<u32>(tiles_n);
+  params.strips = static_cast<u32>(strips);
+  params.wide = wide_all;
+  const auto narrow = [&params](u32 bit, const void* base, std::int64_t pitch_bytes, unsigned to) {
+    if (!aligned(base, pitch_bytes, to)) params.wide &= ~bit;
+  };
+  narrow(wide_x, params.x, params.ld_x * (args.x.dtype == DType::fp32 ? 4 : 2), 16);
   const unsigned codes = recipe.blocked ? 16 : 4;
   if (recipe.row) {
     params.q_row = static_cast<u8*>(q_row->data);
     params.s_row = static_cast<u8*>(s_row->data);
     params.ld_q_row = pitch_of(*q_row);
     params.ld_s_row = scale_pitch(recipe, *s_row);
-    params.wide_q_row = aligned(params.q_row, params.ld_q_row, 8);
-    params.wide_s_row = aligned(params.s_row, params.ld_s_row, codes);
+    narrow(wide_q_row, params.q_row, params.ld_q_row, 8);
+    narrow(wide_s_row, params.s_row, params.ld_s_row, codes);
   }
   if (recipe.col) {
     params.q_col = static_cast<u8*>(q_col->data);
     params.s_col = static_cast<u8*>(s_col->data);
     params.ld_q_col = pitch_of(*q_col);
     params.ld_s_col = scale_pitch(recipe, *s_col);
-    params.wide_q_col = aligned(params.q_col, params.ld_q_col, 16);
-    params.wide_s_col = aligned(params.s_col, params.ld_s_col, codes);
+    narrow(wide_q_col, params.q_col, params.ld_q_col, 16);
+    narrow(wide_s_col, params.s_col, params.ld_s_col, codes);
   }
 
   CUlaunchConfig config{};
-  config.gridDimX = params.tiles_m * params.tiles_n * static_cast<unsigned>(experts);
-  config.gridDimY = config.gridDimZ = 1;
+  config.gridDimX = static_cast<unsigned>(std::min(recipe.strip, tiles_n));
+  config.gridDimZ = static_cast<unsigned>(strips * experts);
   config.blockDimX = recipe.threads;
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = recipe.shared_bytes;
   config.hStream = stream;
   void* arguments[] = {&params};
-  const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
-  if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+  constexpr std::int64_t grid_y_limit = 65535;
+  for (std::int64_t first = 0; first < tiles_m; first += grid_y_limit) {
+    params.first_tile_m = static_cast<u32>(first);
+    config.gridDimY = static_cast<unsigned>(std::min(grid_y_limit, tiles_m - first));
+    const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
+    if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+  }
 }
 
 }  // namespace mxjit::dispatch

@@ -13,8 +13,8 @@ struct QuantizeRecipe {
   unsigned shared_bytes = 0;
   std::int64_t tile_rows = 0;
   std::int64_t tile_columns = 0;
-  std::int64_t block = 32;  // elements a scale code covers along the scaled axis
-  bool row = false;         // axes of the matrix in memory
+  std::int64_t strip = 1;  // tiles of a row that the grid visits before it goes down
+  bool row = false;        // axes of the matrix in memory
   bool col = false;
   bool batched = false;
   bool blocked = false;

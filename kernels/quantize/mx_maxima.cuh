@@ -1,0 +1,98 @@
+// Largest magnitudes of blocks, from the pairs of a warp's panel. Every lane ends with those of its own
+// blocks.
+#pragma once
+
+#include "quantize/mx_numbers.cuh"
+#include "quantize/panel.cuh"
+
+namespace mxjit {
+
+/// What warps tell each other where a block is taller than a panel: a pair for every two columns.
+template <class Config>
+struct MaximaExchange {
+  using Pair = typename Numbers<Config::input>::Pair;
+  Pair pairs[Config::warps_m][panel_columns / 2];
+};
+
+/// The larger of both halves, in both halves.
+template <class N>
+__device__ __forceinline__ typename N::Pair both(typename N::Pair a) {
+  return N::max_abs(N::lows(a, a), N::highs(a, a));
+}
+
+template <class N>
+__device__ __forceinline__ typename N::Pair across_lanes(typename N::Pair a, u32 mask) {
+  return N::max_abs(a, N::exchange(a, mask));
+}
+
+/// Blocks along rows. maxima[i]: row 2 * i in the low half, row 2 * i + 1 in the high one. Where blocks are
+/// 32 or more rows tall, maxima[0] is the only one, the same in both halves.
+template <class Config, class Pair>
+__device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
+                                           const Pair (&x)[Config::rows_per_lane][4],
+                                           MaximaExchange<Config>& exchange,
+                                           Pair (&maxima)[Config::rows_per_lane / 2]) {
+  using N = Numbers<Config::input>;
+  constexpr bool tall = Config::block_rows > 1;
+#pragma unroll
+  for (int i = 0; i < Config::rows_per_lane / 2; ++i) {
+    const Pair(&a)[4] = x[2 * i];
+    const Pair(&b)[4] = x[2 * i + 1];
+    const Pair first = N::max_abs(N::max_abs(a[0], a[1]), N::max_abs(a[2], a[3]));
+    const Pair second = N::max_abs(N::max_abs(b[0], b[1]), N::max_abs(b[2], b[3]));
+    maxima[i] = N::max_abs(N::lows(first, second), N::highs(first, second));
+    if (tall && i > 0) maxima[0] = N::max_abs(maxima[0], maxima[i]);
+  }
+  if constexpr (tall) maxima[0] = across_lanes<N>(both<N>(maxima[0]), 16);
+#pragma unroll
+  for (int i = 0; i < (tall ? 1 : Config::rows_per_lane / 2); ++i) {
+    maxima[i] = across_lanes<N>(across_lanes<N>(maxima[i], 1), 2);
+    if (Config::block_columns == 128) maxima[i] = across_lanes<N>(across_lanes<N>(maxima[i], 4), 8);
+  }
+  if constexpr (Config::block_rows == 128) {
+    if (lane.index == 0) exchange.pairs[lane.warp_m][0] = maxima[0];
+    __syncthreads();
+    for (int w = 0; w < Config::warps_m; ++w) maxima[0] = N::max_abs(maxima[0], exchange.pairs[w][0]);
+    __syncthreads();
+  }
+}
+
+/// Blocks down columns. maxima[w]: columns 2 * w and 2 * w + 1 of the lane.
+template <class Config, class Pair>
+__device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
+                                              const Pair (&x)[Config::rows_per_lane][4],
+                                              MaximaExchange<Config>& exchange, Pair (&maxima)[4]) {
+  using N = Numbers<Config::input>;
+  constexpr bool tall = Config::block_rows > 1;
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    maxima[w] = x[0][w];
+#pragma unroll
+    for (int r = 1; r < Config::rows_per_lane; ++r) maxima[w] = N::max_abs(maxima[w], x[r][w]);
+    if (!tall) maxima[w] = across_lanes<N>(maxima[w], 16);
+  }
+  if constexpr (tall) {
+    Pair most = N::max_abs(N::max_abs(maxima[0], maxima[1]), N::max_abs(maxima[2], maxima[3]));
+    most = across_lanes<N>(across_lanes<N>(across_lanes<N>(both<N>(most), 16), 1), 2);
+    if (Config::block_rows == 128) most = across_lanes<N>(across_lanes<N>(most, 4), 8);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) maxima[w] = most;
+  }
+  if constexpr (Config::block_columns == 128) {
+    const int first = lane.index % 16 * 4;
+    if (lane.index < 16) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) exchange.pairs[lane.warp_m][first + w] = maxima[w];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      for (int warp = 0; warp < Config::warps_m; ++warp) {
+        maxima[w] = N::max_abs(maxima[w], exchange.pairs[warp][first + w]);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace mxjit
