@@ -95,8 +95,8 @@ TensorMap run_on_device(Context& context, const problem::Problem& problem, const
   DeviceTensors tensors;
   TensorMap outputs;
   for (const problem::TensorDecl& decl : problem::tensors(problem)) {
+    if (decl.optional && (decl.output || !inputs.contains(decl.name))) continue;
     if (!decl.output) {
-      if (decl.optional && !inputs.contains(decl.name)) continue;
       const HostTensor& input = checked_input(decl, inputs);
       driver::DeviceBuffer buffer(api, input.bytes.size());
       buffer.write(input.bytes.data(), input.bytes.size(), stream.get());

@@ -1,0 +1,47 @@
+#include "device/machine.hpp"
+
+#include <cstdlib>
+
+namespace mxjit::device {
+namespace {
+
+std::unique_ptr<Machine>& instance() {
+  static std::unique_ptr<Machine> machine;
+  return machine;
+}
+
+}  // namespace
+
+Machine::Machine()
+    : device_(driver::DeviceContext::primary(driver::api(), 0)),
+      cache_(std::make_shared<cache::Cache>(cache::Options::from_environment())),
+      context_(dispatch::ContextAccess::make(device_, driver::Libraries::process(), cache_)),
+      stream_(driver::make_stream(device_->api())) {}
+
+Machine& Machine::get() {
+  if (!instance()) instance().reset(new Machine);
+  return *instance();
+}
+
+void Machine::forget() { instance().reset(); }
+
+std::unique_ptr<Context> Machine::cold_context() const {
+  return dispatch::ContextAccess::make(device_, std::make_shared<driver::Libraries>(), cache_);
+}
+
+void Machine::synchronize() const {
+  driver::check(api(), api().stream_synchronize(stream()), "cuStreamSynchronize");
+}
+
+bool small() {
+  const char* value = std::getenv("MXJIT_DEVICE_SMALL");
+  return value != nullptr && *value != '\0' && std::string(value) != "0";
+}
+
+void DeviceTest::SetUp() {
+  static const std::string reason = driver::why_no_gpu();
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  Machine::get();
+}
+
+}  // namespace mxjit::device

@@ -1,0 +1,285 @@
+#include "device/problems.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "configure/configure.hpp"
+#include "device/machine.hpp"
+#include "mxjit/error.hpp"
+#include "reference/reference.hpp"
+
+namespace mxjit::device {
+namespace {
+
+using problem::InputLayout;
+using problem::Problem;
+using problem::Quantize;
+
+constexpr std::array inputs = {DType::bf16, DType::fp16, DType::fp32};
+constexpr std::array formats = {DType::e4m3, DType::e5m2};
+constexpr std::array mx_roundings = {Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even};
+constexpr std::array fp32_roundings = {Rounding::none, Rounding::pow2};
+constexpr std::array axes_choices = {Axes{true, false}, Axes{false, true}, Axes{true, true}};
+constexpr std::array mx_blocks = {Block{.rows = 1, .cols = 32}, Block{.rows = 1, .cols = 128},
+                                  Block{.rows = 32, .cols = 32}, Block{.rows = 128, .cols = 128}};
+constexpr std::array fp32_blocks = {Block{.rows = 1, .cols = 128}, Block{.rows = 128, .cols = 128},
+                                    Block{.kind = Block::Kind::row, .rows = 1, .cols = 1},
+                                    Block{.kind = Block::Kind::tensor, .rows = 1, .cols = 1}};
+
+template <typename Choices>
+auto pick(const Choices& choices, Random& random) {
+  return choices[random() % std::size(choices)];
+}
+
+Problem of(Quantize quantize) { return problem::with_defaults({.name = {}, .op = std::move(quantize)}); }
+
+bool is_valid(const Problem& problem) {
+  try {
+    problem::validate(problem);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The choices of a recipe for one scaling.
+struct Choices {
+  Scaling scaling;
+  std::vector<Block> blocks;
+  std::vector<Rounding> roundings;
+  std::vector<ScaleLayout> layouts;
+};
+
+std::vector<Choices> all_choices() {
+  return {{Scaling::mx,
+           {mx_blocks.begin(), mx_blocks.end()},
+           {mx_roundings.begin(), mx_roundings.end()},
+           {ScaleLayout::plain, ScaleLayout::blocked}},
+          {Scaling::fp32,
+           {fp32_blocks.begin(), fp32_blocks.end()},
+           {fp32_roundings.begin(), fp32_roundings.end()},
+           {ScaleLayout::plain, ScaleLayout::mn_major}}};
+}
+
+template <typename Visit>
+void for_each_recipe(Visit&& visit) {
+  for (const Choices& choices : all_choices())
+    for (const Block& block : choices.blocks)
+      for (const Rounding rounding : choices.roundings)
+        for (const ScaleLayout layout : choices.layouts)
+          for (const DType format : formats) {
+            problem::Recipe recipe;
+            recipe.format = format;
+            recipe.scaling = choices.scaling;
+            recipe.block = block;
+            recipe.rounding = rounding;
+            recipe.scale_layout = layout;
+            visit(recipe);
+          }
+}
+
+// ---- values
+
+struct Bits {
+  int total, mantissa, bias;  // of a floating-point format with one sign bit
+  int exponents() const { return (1 << (total - 1 - mantissa)) - 1; }  // the all-ones exponent
+};
+
+Bits bits_of(DType dtype) {
+  switch (dtype) {
+    case DType::fp16:
+      return {16, 10, 15};
+    case DType::fp32:
+      return {32, 23, 127};
+    default:
+      return {16, 7, 127};
+  }
+}
+
+std::uint32_t below(Random& random, std::uint32_t bound) {
+  return static_cast<std::uint32_t>(random() % bound);
+}
+
+// One bit pattern of a regime that lasts for a run of elements.
+std::uint32_t pattern_of(int regime, int exponent, const Bits& bits, Random& random) {
+  const std::uint32_t sign = below(random, 2) << (bits.total - 1);
+  const auto mantissas = std::uint32_t{1} << bits.mantissa;
+  const auto at = [&](int e, std::uint32_t m) {
+    return sign | static_cast<std::uint32_t>(std::clamp(e, 0, bits.exponents() - 1)) << bits.mantissa | m;
+  };
+  switch (regime) {
+    case 0:  // near one magnitude
+      return at(exponent - static_cast<int>(below(random, 6)), below(random, mantissas));
+    case 1:  // any finite
+      return at(static_cast<int>(below(random, static_cast<std::uint32_t>(bits.exponents()))),
+                below(random, mantissas));
+    case 2:  // subnormals and zeros
+      return at(0, below(random, 4) == 0 ? 0 : below(random, mantissas));
+    case 3: {  // around 1.75 and the other points where scales and codes round
+      const std::uint32_t eighth = below(random, 8) * (mantissas / 8);
+      const std::uint32_t step = below(random, 3);
+      return at(exponent, (eighth + step + mantissas - 1) % mantissas);
+    }
+    case 4:  // the largest
+      return at(bits.exponents() - 1 - static_cast<int>(below(random, 3)), mantissas - 1 - below(random, 3));
+    case 5:  // zeros of both signs
+      return sign;
+    default:  // a rare infinity or NaN among ordinary values
+      if (below(random, 24) == 0)
+        return sign | static_cast<std::uint32_t>(bits.exponents()) << bits.mantissa |
+               (below(random, 2) == 0 ? 0 : 1 + below(random, mantissas - 1));
+      return at(bits.bias, below(random, mantissas));
+  }
+}
+
+}  // namespace
+
+bool is_supported(const Problem& problem) {
+  try {
+    configure::configure(problem, configure::default_profile("sm_90a"));
+    // The reference refuses by op and option, whatever the extents.
+    return !std::holds_alternative<problem::Gemm>(problem.op) &&
+           !std::holds_alternative<problem::Moe>(problem.op);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return false;
+  }
+}
+
+std::vector<Problem> combinations() {
+  std::vector<Problem> all;
+  for_each_recipe([&](const problem::Recipe& recipe) {
+    for (const DType input : inputs)
+      for (const Axes axes : axes_choices)
+        for (const bool batched : {false, true})
+          for (const InputLayout layout : {InputLayout::row, InputLayout::col}) {
+            Quantize quantize;
+            quantize.input.dtype = input;
+            quantize.input.shape = {129, 161};
+            if (batched) quantize.input.shape.insert(quantize.input.shape.begin(), 2);
+            quantize.input_layout = layout;
+            quantize.recipe = recipe;
+            quantize.axes = axes;
+            const Problem problem = of(quantize);
+            if (is_valid(problem)) all.push_back(problem);
+          }
+  });
+  return all;
+}
+
+std::vector<Problem> shapes() {
+  const std::vector<std::int64_t> extents = {1, 2, 31, 32, 33, 63, 65, 96, 127, 128, 129, 160, 255, 257, 384};
+  std::vector<Problem> all;
+  for_each_recipe([&](const problem::Recipe& recipe) {
+    if (recipe.format != DType::e4m3 ||
+        recipe.rounding != (recipe.scaling == Scaling::mx ? Rounding::rceil : Rounding::none))
+      return;
+    for (const Axes axes : axes_choices)
+      for (const std::int64_t m : extents)
+        for (const std::int64_t n : extents) {
+          Quantize quantize;
+          quantize.input.shape = {m, n};
+          quantize.recipe = recipe;
+          quantize.axes = axes;
+          const Problem problem = of(quantize);
+          if (is_valid(problem)) all.push_back(problem);
+        }
+  });
+  return all;
+}
+
+Problem random_problem(Random& random) {
+  for (;;) {
+    const auto choices = all_choices();
+    const Choices& of_scaling = choices[random() % choices.size()];
+    Quantize quantize;
+    quantize.input.dtype = pick(inputs, random);
+    const auto extent = [&] {
+      switch (random() % 8) {
+        case 0:
+          return std::int64_t{0} + static_cast<std::int64_t>(random() % 4);
+        case 1:
+          return static_cast<std::int64_t>(128 * (1 + random() % 4));
+        case 2:
+          return static_cast<std::int64_t>(32 * (1 + random() % 16));
+        default:
+          return static_cast<std::int64_t>(1 + random() % 500);
+      }
+    };
+    quantize.input.shape = {extent(), extent()};
+    if (random() % 4 == 0)
+      quantize.input.shape.insert(quantize.input.shape.begin(), static_cast<std::int64_t>(1 + random() % 5));
+    quantize.input_layout = random() % 4 == 0 ? InputLayout::col : InputLayout::row;
+    quantize.recipe.format = pick(formats, random);
+    quantize.recipe.scaling = of_scaling.scaling;
+    quantize.recipe.block = pick(of_scaling.blocks, random);
+    quantize.recipe.rounding = pick(of_scaling.roundings, random);
+    quantize.recipe.scale_layout = pick(of_scaling.layouts, random);
+    quantize.axes = pick(axes_choices, random);
+    const Problem problem = of(quantize);
+    if (is_valid(problem) && is_supported(problem)) return problem;
+  }
+}
+
+std::vector<Problem> supported(std::vector<Problem> problems) {
+  std::erase_if(problems, [](const Problem& problem) { return !is_supported(problem); });
+  return problems;
+}
+
+void prewarm(const std::vector<Problem>& problems) {
+  const Machine& machine = Machine::get();
+  const configure::Profile& profile = dispatch::ContextAccess::state(machine.context()).profile;
+  std::set<codegen::KernelDescriptor> kernels;
+  for (const Problem& problem : problems)
+    for (const configure::Configuration& configuration : configure::configure(problem, profile))
+      kernels.insert({configuration, std::string(profile.target)});
+  const std::vector<codegen::KernelDescriptor> list(kernels.begin(), kernels.end());
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < list.size(); at = next++) {
+        try {
+          machine.cache().get(list[at]);
+        } catch (const Error&) {
+          // The test that needs it reports it.
+        }
+      }
+    });
+}
+
+HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Random& random) {
+  HostTensor tensor{.dtype = dtype, .shape = shape, .bytes = {}};
+  const Bits bits = bits_of(dtype);
+  const std::size_t element = size_of(dtype);
+  const auto count = static_cast<std::size_t>(tensor.elements());
+  tensor.bytes.resize(count * element);
+  std::size_t left = 0;
+  int regime = 0;
+  int exponent = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (left == 0) {
+      left = 1 + random() % 200;
+      regime = static_cast<int>(random() % 9);  // 7 and 8: as 0, the ordinary case
+      if (regime > 6) regime = 0;
+      exponent = static_cast<int>(below(random, static_cast<std::uint32_t>(bits.exponents())));
+    }
+    --left;
+    const std::uint32_t pattern = pattern_of(regime, exponent, bits, random);
+    for (std::size_t byte = 0; byte < element; ++byte)
+      tensor.bytes[i * element + byte] = static_cast<std::uint8_t>(pattern >> (8 * byte));
+  }
+  return tensor;
+}
+
+TensorMap make_inputs(const Problem& problem, Random& random) {
+  TensorMap made;
+  for (const problem::TensorDecl& decl : problem::tensors(problem))
+    if (!decl.output && !decl.optional) made[decl.name] = random_tensor(decl.dtype, decl.shape, random);
+  return made;
+}
+
+}  // namespace mxjit::device
