@@ -12,10 +12,10 @@ namespace mxjit {
 struct QuantizeOptions {
   DType format = DType::e4m3;  ///< e4m3 or e5m2
   Scaling scaling = Scaling::mx;
-  Block block;  ///< mx: {1,32}, {1,128}, {32,32}, {128,128}
+  Block block{};  ///< mx: {1,32}, {1,128}, {32,32}, {128,128}
   Rounding rounding = Rounding::rceil;
   ScaleLayout scale_layout = ScaleLayout::plain;
-  Axes axes;
+  Axes axes{};
   bool transposed_input = false;  ///< x is stored as (N, M), or (E, N, M); all else keeps its meaning
 };
 
@@ -24,11 +24,11 @@ struct QuantizeOptions {
 /// expert after another. No output may overlap another tensor; tensors of an axis that is not asked for stay
 /// empty.
 struct QuantizeArgs {
-  Tensor x;      ///< bf16, fp16 or fp32; (M, N) row-major, or (N, M) with transposed_input
-  Tensor q_row;  ///< format; (M, N) row-major. Only with axes.row
-  Tensor s_row;  ///< e8m0 or u8. plain (M, ceil(N/32)); blocked: 1-D, ceil128(M) * ceil4(ceil(N/32)) bytes
-  Tensor q_col;  ///< format; (N, M) row-major: the transposed data. Only with axes.col
-  Tensor s_col;  ///< e8m0 or u8. plain (N, ceil(M/32)); blocked: 1-D, ceil128(N) * ceil4(ceil(M/32)) bytes
+  Tensor x{};      ///< bf16, fp16 or fp32; (M, N) row-major, or (N, M) with transposed_input
+  Tensor q_row{};  ///< format; (M, N) row-major. Only with axes.row
+  Tensor s_row{};  ///< e8m0 or u8. plain (M, ceil(N/32)); blocked: 1-D, ceil128(M) * ceil4(ceil(N/32)) bytes
+  Tensor q_col{};  ///< format; (N, M) row-major: the transposed data. Only with axes.col
+  Tensor s_col{};  ///< e8m0 or u8. plain (N, ceil(M/32)); blocked: 1-D, ceil128(N) * ceil4(ceil(M/32)) bytes
 };
 
 }  // namespace mxjit

@@ -100,8 +100,9 @@ Context::State::State(std::shared_ptr<const DeviceContext> device_context,
 std::shared_ptr<const QuantizePlan::State> Context::State::make_plan(const QuantizeOptions& options,
                                                                      const dispatch::QuantizeKey& key) {
   auto plan = std::make_shared<QuantizePlan::State>(QuantizePlan::State{device, options, key, {}});
+  const std::string problem = problem::print(dispatch::quantize_problem(key));
   for (const codegen::KernelDescriptor& descriptor : descriptors(key, profile)) {
-    const std::shared_ptr<const cache::Entry> entry = cache->get(descriptor);
+    const std::shared_ptr<const cache::Entry> entry = cache->get(descriptor, problem);
     const configure::Configuration& configuration = descriptor.configuration;
     const driver::ScopedCurrent scope(*device);
     plan->steps.push_back({libraries->load(*device, entry->key, entry->cubin, entry->symbol,

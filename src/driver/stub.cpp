@@ -113,8 +113,9 @@ Api make_api() {
   api.memset_d8_async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
     return std::memset(host(to), value, bytes), CUDA_SUCCESS;
   };
+  // Every address is memory of the device whose context is current.
   api.pointer_get_attribute = [](void* value, CUpointer_attribute, CUdeviceptr) {
-    return *static_cast<int*>(value) = 0, CUDA_SUCCESS;
+    return *static_cast<int*>(value) = device_of(current_context), CUDA_SUCCESS;
   };
   api.stream_create = [](CUstream* stream, unsigned) {
     return *stream = handle_of<CUstream>(library), CUDA_SUCCESS;

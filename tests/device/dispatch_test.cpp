@@ -1,16 +1,14 @@
 // Dispatch on a real driver: captures with nothing loaded, lost contexts, foreign pointers, held plans, empty
 // tensors.
-#include <cuda.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-#include "base/dynamic_library.hpp"
+#include "device/both_axes.hpp"
 #include "device/guarded.hpp"
 #include "device/machine.hpp"
 #include "device/problems.hpp"
-#include "mxjit/error.hpp"
 #include "reference/reference.hpp"
 
 namespace mxjit::device {
@@ -19,38 +17,6 @@ namespace {
 using problem::Problem;
 
 class DispatchOnDevice : public DeviceTest {};
-
-constexpr std::int64_t rows = 96;
-constexpr std::int64_t columns = 160;
-
-QuantizeOptions both_axes() { return {.axes = {.row = true, .col = true}}; }
-
-Problem both_axes_problem(std::int64_t m, std::int64_t n) {
-  problem::Quantize quantize;
-  quantize.input.shape = {m, n};
-  quantize.axes = {.row = true, .col = true};
-  return problem::with_defaults({.name = {}, .op = quantize});
-}
-
-QuantizeArgs args_of(const GuardedProblem& guarded) {
-  const dispatch::DeviceTensors& tensors = guarded.tensors();
-  return {.x = tensors.at("x"),
-          .q_row = tensors.at("q_row"),
-          .s_row = tensors.at("s_row"),
-          .q_col = tensors.at("q_col"),
-          .s_col = tensors.at("s_col")};
-}
-
-template <typename Call>
-void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(error.argument(), argument) << error.what();
-  }
-}
 
 TEST_F(DispatchOnDevice, AColdKeyLeavesTheCaptureIntact) {
   const Machine& machine = Machine::get();
@@ -166,63 +132,6 @@ TEST_F(DispatchOnDevice, RefusesHostPointersByName) {
     expect_error(ErrorCode::invalid_argument, name,
                  [&] { context->quantize(both_axes(), args, machine.stream()); });
   }
-}
-
-TEST_F(DispatchOnDevice, ADestroyedContextIsAnErrorAndNoCrash) {
-  const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
-  const DynamicLibrary libcuda = DynamicLibrary::open("the driver", {"libcuda.so.1"});
-  const auto create =
-      reinterpret_cast<CUresult (*)(CUcontext*, unsigned, CUdevice)>(libcuda.require("cuCtxCreate_v2"));
-  const auto destroy = reinterpret_cast<CUresult (*)(CUcontext)>(libcuda.require("cuCtxDestroy_v2"));
-  Random random(26);
-  const Problem problem = both_axes_problem(rows, columns);
-  const TensorMap inputs = make_inputs(problem, random);
-
-  CUcontext own = nullptr;
-  driver::check(api, create(&own, 0, 0), "cuCtxCreate");
-  const auto device = driver::DeviceContext::current(api);
-  ASSERT_EQ(device->handle(), own);
-  const auto context =
-      dispatch::ContextAccess::make(device, driver::Libraries::process(),
-                                    std::make_shared<cache::Cache>(cache::Options::from_environment()));
-  const TensorMap outputs = dispatch::run_on_device(*context, problem, inputs);
-  expect_equal(outputs, reference::run(problem, inputs));
-  GuardedProblem guarded(problem, inputs);  // memory of the other context: never touched below
-  std::optional<QuantizePlan> plan;
-  {
-    driver::DeviceBuffer memory(api, 1 << 20);
-    QuantizeArgs args = args_of(guarded);
-    std::uintptr_t next = memory.address();
-    for (Tensor* tensor : {&args.x, &args.q_row, &args.s_row, &args.q_col, &args.s_col}) {
-      tensor->data = reinterpret_cast<void*>(next);
-      next += 1 << 17;
-    }
-    plan = context->plan(both_axes(), args);
-  }
-  driver::check(api, destroy(own), "cuCtxDestroy");
-  driver::check(api, api.ctx_set_current(machine.device().handle()), "cuCtxSetCurrent");
-
-  const QuantizeArgs args = args_of(guarded);
-  expect_error(ErrorCode::context_lost, "", [&] { plan->launch(args, machine.stream()); });
-  expect_error(ErrorCode::context_lost, "", [&] { context->quantize(both_axes(), args, machine.stream()); });
-  expect_error(ErrorCode::context_lost, "", [&] { context->plan(both_axes(), args); });
-}
-
-TEST_F(DispatchOnDevice, AResetPrimaryContextIsLostAndAnotherLoadsAgain) {
-  Random random(27);
-  const Problem problem = both_axes_problem(rows, columns);
-  const TensorMap inputs = make_inputs(problem, random);
-  const TensorMap expected = reference::run(problem, inputs);
-  Machine::forget();
-  const driver::Api& api = driver::api();
-  const auto context = dispatch::make_context(0, cache::Options::from_environment());
-  expect_equal(dispatch::run_on_device(*context, problem, inputs), expected);
-  driver::check(api, api.primary_ctx_reset(0), "cuDevicePrimaryCtxReset");
-
-  expect_error(ErrorCode::context_lost, "", [&] { dispatch::run_on_device(*context, problem, inputs); });
-  const auto again = dispatch::make_context(0, cache::Options::from_environment());
-  expect_equal(dispatch::run_on_device(*again, problem, inputs), expected);
 }
 
 }  // namespace

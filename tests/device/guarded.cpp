@@ -30,8 +30,11 @@ Guarded::Guarded(const problem::TensorDecl& decl, const Placement& placement, co
   pitch_ = columns + (pitched ? placement.extra_pitch : 0);
   row_bytes_ = static_cast<std::size_t>(columns) * element;
   pitch_bytes_ = static_cast<std::size_t>(pitch_) * element;
+  const std::size_t guard = small() ? 0 : 4096;
   begin_ = guard + static_cast<std::size_t>(placement.shift) * element;
-  image_.resize(begin_ + static_cast<std::size_t>(rows_) * pitch_bytes_ + guard);
+  const std::size_t gap = pitch_bytes_ - row_bytes_;
+  image_.resize(begin_ + static_cast<std::size_t>(rows_) * pitch_bytes_ + guard -
+                (small() && rows_ > 0 ? gap : 0));
   for (std::size_t i = 0; i < image_.size(); ++i) image_[i] = pattern(i);
   if (content != nullptr) {
     place(*content);

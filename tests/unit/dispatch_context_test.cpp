@@ -1,0 +1,375 @@
+// Contexts and plans on the stub driver and a compiler that compiles nothing: what is compiled, loaded and
+// launched when, and what happens when it cannot be.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <cstdlib>
+#include <latch>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "cache/support.hpp"
+#include "dispatch/context_state.hpp"
+#include "dispatch/run.hpp"
+#include "driver/stub.hpp"
+#include "mxjit/error.hpp"
+
+namespace {
+// Allocations of this thread, counted while it asks for that.
+thread_local bool counting = false;
+thread_local int allocations = 0;
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (counting) ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace mxjit::dispatch {
+namespace {
+
+using driver::stub;
+
+Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape) {
+  Tensor made{
+      .data = reinterpret_cast<void*>(address), .dtype = dtype, .rank = static_cast<int>(shape.size())};
+  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
+  return made;
+}
+
+// Addresses that nothing reads: the stub launches nothing.
+QuantizeArgs row_args(std::int64_t m, std::int64_t n) {
+  return {.x = tensor(0x10000000, DType::bf16, {m, n}),
+          .q_row = tensor(0x20000000, DType::e4m3, {m, n}),
+          .s_row = tensor(0x30000000, DType::e8m0, {m, (n + 31) / 32})};
+}
+
+constexpr CUstream stream = nullptr;
+
+template <typename Call>
+void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.argument(), argument) << error.what();
+  }
+}
+
+class ContextOnStub : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    stub().reset();
+    driver::stub_api().ctx_set_current(nullptr);
+  }
+
+  std::unique_ptr<Context> make(int device = 0, bool forbid = false) {
+    cache::Options options;  // memory only
+    options.forbid_compile = forbid;
+    return ContextAccess::make(driver::DeviceContext::primary(driver::stub_api(), device), libraries_,
+                               std::make_shared<cache::Cache>(options, cache::Seams{nullptr, compiler_}));
+  }
+
+  std::shared_ptr<test::FakeCompiler> compiler_ = std::make_shared<test::FakeCompiler>();
+  std::shared_ptr<driver::Libraries> libraries_ = std::make_shared<driver::Libraries>();
+};
+
+TEST_F(ContextOnStub, CompilesLoadsAndLaunchesOnceThenOnlyLaunches) {
+  const auto context = make();
+  context->quantize({}, row_args(100, 200), stream);
+  EXPECT_EQ(compiler_->compiles, 1);
+  EXPECT_EQ(stub().library_loads, 1U);
+  EXPECT_EQ(stub().strict_loads, 0U);
+  EXPECT_EQ(stub().launches, 1U);
+  const auto function_loads = stub().function_loads.load();
+  const auto queries = stub().capture_queries.load();
+  for (int i = 0; i < 10; ++i) context->quantize({}, row_args(100, 200), stream);
+  EXPECT_EQ(compiler_->compiles, 1);
+  EXPECT_EQ(stub().library_loads, 1U);
+  EXPECT_EQ(stub().function_loads, function_loads);
+  EXPECT_EQ(stub().capture_queries, queries);
+  EXPECT_EQ(stub().launches, 11U);
+}
+
+TEST_F(ContextOnStub, OtherShapesOfOneKernelNeitherCompileNorLoad) {
+  const auto context = make();
+  for (const std::int64_t m : {1, 2, 3, 100, 128, 129, 5000})
+    for (const std::int64_t n : {1, 31, 32, 4096}) context->quantize({}, row_args(m, n), stream);
+  EXPECT_EQ(compiler_->compiles, 1);
+  EXPECT_EQ(stub().library_loads, 1U);
+  EXPECT_EQ(stub().function_loads, 1U);
+  EXPECT_EQ(stub().launches, 28U);
+}
+
+TEST_F(ContextOnStub, PlanPreparesTheOneCallEntry) {
+  const auto context = make();
+  const QuantizePlan plan = context->plan({}, row_args(100, 200));
+  EXPECT_EQ(stub().launches, 0U);
+  const auto loads = stub().function_loads.load();
+  context->quantize({}, row_args(100, 200), stream);
+  plan.launch(row_args(100, 200), stream);
+  EXPECT_EQ(stub().function_loads, loads);
+  EXPECT_EQ(stub().launches, 2U);
+  EXPECT_EQ(compiler_->compiles, 1);
+}
+
+TEST_F(ContextOnStub, WarmCallsAllocateNothing) {
+  const auto context = make();
+  const QuantizeArgs args = row_args(100, 200);
+  const QuantizePlan plan = context->plan({}, args);
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < 100; ++i) {
+    context->quantize({}, args, stream);
+    plan.launch(args, stream);
+  }
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(stub().launches, 200U);
+}
+
+TEST_F(ContextOnStub, EmptyTensorsLaunchNothing) {
+  const auto context = make();
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{0, 200}, {100, 0}, {0, 0}})
+    context->quantize({}, row_args(m, n), stream);
+  const QuantizePlan plan = context->plan({}, row_args(1, 200));
+  plan.launch(row_args(0, 200), stream);
+  EXPECT_EQ(stub().launches, 0U);
+}
+
+TEST_F(ContextOnStub, BadCallsLaunchCompileAndLoadNothing) {
+  const auto context = make();
+  QuantizeArgs args = row_args(100, 200);
+  args.q_row.data = args.x.data;
+  expect_error(ErrorCode::invalid_argument, "q_row", [&] { context->quantize({}, args, stream); });
+  expect_error(ErrorCode::invalid_argument, "q_row", [&] { context->plan({}, args); });
+  QuantizeOptions options;
+  options.block.cols = 0;
+  expect_error(ErrorCode::invalid_argument, "options.block",
+               [&] { context->quantize(options, row_args(100, 200), stream); });
+  options = {.block = {.rows = 1, .cols = 32}, .axes = {.row = false, .col = false}};
+  expect_error(ErrorCode::invalid_argument, "options.axes", [&] { context->quantize(options, {}, stream); });
+  EXPECT_EQ(stub().launches, 0U);
+  EXPECT_EQ(compiler_->compiles, 0);
+  EXPECT_EQ(stub().library_loads, 0U);
+}
+
+TEST_F(ContextOnStub, AHeldPlanRefusesWhatItWasNotMadeFor) {
+  const auto context = make();
+  const QuantizePlan plan = context->plan({}, row_args(100, 200));
+  EXPECT_NO_THROW(plan.launch(row_args(65, 200), stream));
+  EXPECT_NO_THROW(plan.launch(row_args(128, 200), stream));
+  QuantizeArgs pitched = row_args(100, 200);
+  pitched.x.pitch = 211;
+  pitched.x.data = reinterpret_cast<void*>(0x10000002);
+  EXPECT_NO_THROW(plan.launch(pitched, stream));
+  EXPECT_EQ(stub().launches, 3U);
+  expect_error(ErrorCode::invalid_argument, "x", [&] { plan.launch(row_args(64, 200), stream); });
+  expect_error(ErrorCode::invalid_argument, "x", [&] { plan.launch(row_args(129, 200), stream); });
+  expect_error(ErrorCode::invalid_argument, "x", [&] { plan.launch(row_args(100, 201), stream); });
+  QuantizeArgs other = row_args(100, 200);
+  other.x.dtype = DType::fp16;
+  expect_error(ErrorCode::invalid_argument, "x", [&] { plan.launch(other, stream); });
+  other = row_args(100, 200);
+  other.s_row.shape[1] = 8;
+  expect_error(ErrorCode::invalid_argument, "s_row", [&] { plan.launch(other, stream); });
+  EXPECT_EQ(stub().launches, 3U);
+}
+
+TEST_F(ContextOnStub, WhileAStreamCapturesOnlyLoadedKernelsLaunch) {
+  const auto context = make();
+  stub().capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  expect_error(ErrorCode::not_loaded, "stream", [&] { context->quantize({}, row_args(100, 200), stream); });
+  EXPECT_EQ(compiler_->compiles, 0);
+  EXPECT_EQ(stub().library_loads, 0U);
+  EXPECT_EQ(stub().launches, 0U);
+  // plan() has no stream: it loads, as another thread of a capturing program would.
+  context->plan({}, row_args(100, 200));
+  EXPECT_EQ(stub().strict_loads, 0U);
+  context->quantize({}, row_args(100, 200), stream);
+  context->quantize({}, row_args(5000, 64), stream);  // another plan of the loaded kernel
+  EXPECT_EQ(stub().launches, 2U);
+  EXPECT_EQ(stub().library_loads, 1U);
+}
+
+TEST_F(ContextOnStub, AResetContextIsAnErrorAndANewOneLoadsAgain) {
+  const auto context = make();
+  const QuantizePlan plan = context->plan({}, row_args(100, 200));
+  context->quantize({}, row_args(100, 200), stream);
+  stub().reset_context(0);
+  expect_error(ErrorCode::context_lost, "", [&] { context->quantize({}, row_args(100, 200), stream); });
+  expect_error(ErrorCode::context_lost, "", [&] { context->quantize({}, row_args(7, 7), stream); });
+  expect_error(ErrorCode::context_lost, "", [&] { context->plan({}, row_args(100, 200)); });
+  expect_error(ErrorCode::context_lost, "", [&] { plan.launch(row_args(100, 200), stream); });
+  EXPECT_EQ(stub().launches, 1U);
+  const auto loads = stub().function_loads.load();
+  const auto again = make();
+  again->quantize({}, row_args(100, 200), stream);
+  EXPECT_EQ(stub().launches, 2U);
+  EXPECT_EQ(stub().function_loads, loads + 1);
+}
+
+TEST_F(ContextOnStub, ALaunchThatFailsIsAnErrorThatNamesTheCall) {
+  const auto context = make();
+  stub().launch_result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  try {
+    context->quantize({}, row_args(100, 200), stream);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::driver);
+    EXPECT_NE(std::string(error.what()).find("cuLaunchKernelEx"), std::string::npos) << error.what();
+  }
+  stub().launch_result = CUDA_SUCCESS;
+  EXPECT_NO_THROW(context->quantize({}, row_args(100, 200), stream));
+}
+
+TEST_F(ContextOnStub, CompilingForbiddenIsAnErrorWithThePrewarmLine) {
+  const auto context = make(0, true);
+  try {
+    context->quantize({}, row_args(100, 200), stream);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_forbidden);
+    EXPECT_NE(std::string(error.what()).find("prewarm"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(compiler_->compiles, 0);
+}
+
+TEST_F(ContextOnStub, AFailedCompilationIsTriedAgain) {
+  compiler_->before = [](const codegen::KernelDescriptor&) { throw Error(ErrorCode::compile_failed, "no"); };
+  const auto context = make();
+  EXPECT_THROW(context->quantize({}, row_args(100, 200), stream), Error);
+  compiler_->before = nullptr;
+  EXPECT_NO_THROW(context->quantize({}, row_args(100, 200), stream));
+}
+
+TEST_F(ContextOnStub, RefusesWhatHasNoKernelByField) {
+  const auto context = make();
+  QuantizeOptions options{
+      .scaling = Scaling::fp32, .block = {.kind = Block::Kind::tensor}, .rounding = Rounding::none};
+  QuantizeArgs args = row_args(100, 200);
+  args.s_row = tensor(0x30000000, DType::fp32, {1});
+  try {
+    context->quantize(options, args, stream);
+    // A version with that kernel runs it.
+    EXPECT_GE(stub().launches, 1U);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_EQ(error.argument(), "/scaling");
+  }
+}
+
+TEST_F(ContextOnStub, SixtyFourThreadsCompileAndLoadEachKernelOnce) {
+  compiler_->delay = std::chrono::milliseconds(5);
+  const auto context = make();
+  std::barrier start(64);
+  std::atomic<int> errors{0};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 64; ++t)
+    threads.emplace_back([&, t] {
+      start.arrive_and_wait();
+      for (int i = 0; i < 20; ++i) {
+        QuantizeOptions options;
+        options.rounding = (t + i) % 2 == 0 ? Rounding::rceil : Rounding::floor;
+        try {
+          context->quantize(options, row_args(1 + (t * 37 + i) % 300, 200), stream);
+        } catch (const std::exception&) {
+          ++errors;
+        }
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(errors, 0);
+  EXPECT_EQ(compiler_->compiles, 2);
+  EXPECT_EQ(stub().library_loads, 2U);
+  EXPECT_EQ(stub().launches, 64U * 20U);
+}
+
+TEST_F(ContextOnStub, HitsDoNotWaitForAnotherKeysCompilation) {
+  const auto context = make();
+  context->quantize({}, row_args(100, 200), stream);
+  std::latch compiling(1), release(1);
+  compiler_->before = [&](const codegen::KernelDescriptor&) {
+    compiling.count_down();
+    release.wait();
+  };
+  std::jthread slow([&] {
+    QuantizeOptions options;
+    options.rounding = Rounding::even;
+    context->quantize(options, row_args(100, 200), stream);
+  });
+  compiling.wait();
+  // Would never come back if it waited for the compilation, which ends only below.
+  context->quantize({}, row_args(100, 200), stream);
+  EXPECT_EQ(stub().launches, 2U);
+  release.count_down();
+  slow.join();
+  EXPECT_EQ(stub().launches, 3U);
+}
+
+TEST_F(ContextOnStub, TwoDevicesFromTwoThreadsLoadEachForItself) {
+  const auto first = make(0);
+  const auto second = make(1);
+  std::vector<std::jthread> threads;
+  for (const Context* context : {first.get(), second.get()})
+    threads.emplace_back([context] {
+      for (int i = 0; i < 100; ++i) const_cast<Context*>(context)->quantize({}, row_args(100, 200), stream);
+    });
+  threads.clear();
+  EXPECT_EQ(stub().launches, 200U);
+  EXPECT_EQ(stub().library_loads, 1U);
+  EXPECT_EQ(stub().function_loads, 2U);
+}
+
+TEST_F(ContextOnStub, AThreadWithoutAContextGetsItsOwnStateBack) {
+  const auto context = make();
+  std::jthread([&] {
+    for (int i = 0; i < 2; ++i) context->quantize({}, row_args(100, 200), stream);
+    CUcontext current = nullptr;
+    driver::stub_api().ctx_get_current(&current);
+    EXPECT_EQ(current, nullptr);
+  }).join();
+  EXPECT_EQ(stub().launches, 2U);
+}
+
+TEST_F(ContextOnStub, APlanOutlivesItsContext) {
+  auto context = make();
+  const QuantizePlan plan = context->plan({}, row_args(100, 200));
+  context.reset();
+  EXPECT_EQ(stub().retained[0], 1) << "the plan holds the primary context";
+  plan.launch(row_args(100, 200), stream);
+  EXPECT_EQ(stub().launches, 1U);
+}
+
+TEST_F(ContextOnStub, ProblemsRunOnHostTensors) {
+  const auto context = make();
+  const problem::Problem problem =
+      problem::parse(R"({"schema":1,"op":"quantize","scaling":"mx","block":32,"axes":["row","col"],
+                        "input":{"dtype":"bf16","shape":[33,65]}})");
+  TensorMap inputs = {
+      {"x", {.dtype = DType::bf16, .shape = {33, 65}, .bytes = std::vector<std::uint8_t>(33 * 65 * 2)}}};
+  const TensorMap outputs = run_on_device(*context, problem, inputs);
+  EXPECT_EQ(outputs.size(), 4U);
+  EXPECT_EQ(outputs.at("q_col").shape, (std::vector<std::int64_t>{65, 33}));
+  EXPECT_EQ(outputs.at("s_col").bytes.size(), 65U * 2U);
+  EXPECT_EQ(stub().launches, 1U);
+
+  inputs.at("x").shape = {65, 33};
+  expect_error(ErrorCode::invalid_argument, "x", [&] { run_on_device(*context, problem, inputs); });
+  inputs.at("x").shape = {33, 65};
+  inputs.at("x").bytes.pop_back();
+  expect_error(ErrorCode::invalid_argument, "x", [&] { run_on_device(*context, problem, inputs); });
+  expect_error(ErrorCode::invalid_argument, "x", [&] { run_on_device(*context, problem, {}); });
+  expect_error(ErrorCode::invalid_argument, "x", [&] { launch_problem(*context, problem, {}, stream); });
+  EXPECT_EQ(stub().launches, 1U);
+}
+
+}  // namespace
+}  // namespace mxjit::dispatch

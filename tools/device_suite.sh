@@ -1,0 +1,47 @@
+#!/bin/bash
+# Runs the device tests on this machine's GPU: whole, then small under compute-sanitizer's memcheck and racecheck.
+#   tools/device_suite.sh [BUILD [OUT]]
+# Writes OUT/{device,memcheck,racecheck}.json and .log; fails when any of them did. BUILD: build, OUT:
+# tests/device/results. MXJIT_GOLDENS names the golden cases; MXJIT_DEVICE_PARTS chooses parts (default all three).
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$root/build}
+out=${2:-$root/tests/device/results}
+program=$build/bin/test_device
+[ -x "$program" ] || { echo "device_suite: $program is missing; build target test_device" >&2; exit 2; }
+mkdir -p "$out"
+status=0
+
+run() { # name, command...
+  local name=$1
+  shift
+  echo "device_suite: $name"
+  MXJIT_DEVICE_SUITE=$name MXJIT_DEVICE_RESULTS=$out/$name.json "$@" >"$out/$name.log" 2>&1
+  local result=$?
+  grep -E '^\[  (PASSED|FAILED|SKIPPED)|ERROR SUMMARY|RACECHECK SUMMARY' "$out/$name.log"
+  if [ $result -ne 0 ]; then
+    echo "device_suite: $name failed with status $result; its log ends:" >&2
+    tail -n 60 "$out/$name.log" >&2
+    status=1
+  fi
+}
+
+sanitizer=$(command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" 2>/dev/null)
+for part in ${MXJIT_DEVICE_PARTS:-device memcheck racecheck}; do
+  case $part in
+    device) run device "$program" --gtest_brief=1 ;;
+    memcheck | racecheck)
+      if [ -z "$sanitizer" ]; then
+        echo "device_suite: $part skipped: compute-sanitizer is neither in PATH nor in CUDA_HOME" >&2
+        status=1
+        continue
+      fi
+      # Calls that are meant to fail are errors the tests look at themselves.
+      MXJIT_DEVICE_SMALL=1 run $part "$sanitizer" --tool $part --error-exitcode 9 \
+        $([ $part = memcheck ] && echo --report-api-errors no) "$program" --gtest_brief=1 \
+        --gtest_filter='-VanishedContext.*:DispatchOnDevice.RefusesHostPointersByName'
+      ;;
+    *) echo "device_suite: unknown part $part" >&2; exit 2 ;;
+  esac
+done
+exit $status
