@@ -14,29 +14,27 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Loads both files with the safetensors package, decodes with numpy alone and checks every element. MXFP8
-// with round-up scales keeps 3 fraction bits: half a step is 2^-4 of a normal value. Below 2^-6 of FP8
-// (subnormal) half a step is 2^-10 times the scale.
+// Loads the result with the safetensors package, decodes with numpy alone and checks every element: E4M3
+// keeps 3 fraction bits, so that half a step is 2^-4 of a normal value and 2^-10 scales below 2^-6 scales.
+// The float scales are fp32 numbers themselves; their rounding is the last factor.
 const char* const check_script = R"(
-import json, sys
+import json, struct, sys
 import numpy as np
 from safetensors import safe_open
 
 def load(path):
-    import struct
     with open(path, "rb") as f:
         length, = struct.unpack("<Q", f.read(8))
-        header = json.loads(f.read(length))
-        data = f.read()
-    return header, data
+        return json.loads(f.read(length)), f.read()
 
-source, result = sys.argv[1:3]
+source, result, recipe = sys.argv[1:4]
 with safe_open(result, framework="np") as f:
     names, metadata = set(f.keys()), f.metadata()
 header_in, data_in = load(source)
 header_out, data_out = load(result)
 assert names == {n for n in header_out if n != "__metadata__"}
-assert json.loads(metadata["quantization_config"])["quant_method"] == "mxfp8"
+method = json.loads(metadata["quantization_config"])["quant_method"]
+assert method == {"mxfp8": "mxfp8", "mxfp8-32x32": "mxfp8", "fp8-block128": "fp8"}.get(recipe, "compressed-tensors")
 
 def raw(header, data, name):
     begin, end = header[name]["data_offsets"]
@@ -55,19 +53,31 @@ table = np.where(exponent == 0, fraction / 8 * 2.0**-6, (1 + fraction / 8) * 2.0
 table = np.where(codes >= 128, -table, table)
 table[[127, 255]] = np.nan
 
-quantized = [n for n in names if n + "_scale" in names]
+rows, cols, code = {"mxfp8": (1, 32, True), "mxfp8-32x32": (32, 32, True), "fp8-row": (1, None, False),
+                    "fp8-block128": (128, 128, False), "fp8-tensor": (None, None, False)}[recipe]
+suffix = "_scale_inv" if recipe == "fp8-block128" else "_scale"
+
+def decode_scales(name, shape):
+    rows_, cols_ = rows or shape[0], cols or shape[1]
+    blocks = (-(-shape[0] // rows_), -(-shape[1] // cols_))
+    bits = raw(header_out, data_out, name)
+    assert header_out[name]["dtype"] == ("F8_E8M0" if code else "F32")
+    s = 2.0 ** (bits.astype(np.float64) - 127) if code else bits.view(np.float32).astype(np.float64)
+    s = np.repeat(np.repeat(s.reshape(blocks), rows_, axis=0), cols_, axis=1)
+    return s[: shape[0], : shape[1]]
+
+quantized = [n for n in names if n + suffix in names]
 assert quantized, "nothing was quantized"
 worst = 0.0
 for name in quantized:
-    assert header_out[name]["dtype"] == "F8_E4M3" and header_out[name + "_scale"]["dtype"] == "F8_E8M0"
+    assert header_out[name]["dtype"] == "F8_E4M3"
     assert header_out[name]["shape"] == header_in[name]["shape"]
     x = decode_input(name)
     q = table[raw(header_out, data_out, name)].reshape(x.shape)
-    s = 2.0 ** (raw(header_out, data_out, name + "_scale").astype(np.float64) - 127)
-    s = np.repeat(s.reshape(header_out[name + "_scale"]["shape"]), 32, axis=-1)[..., : x.shape[-1]]
-    error = np.abs(q * s - x)
-    bound = np.maximum(np.abs(x) * 2.0**-4, 2.0**-10 * s)
+    s = decode_scales(name + suffix, x.shape)
     assert np.isfinite(q).all(), name
+    error = np.abs(q * s - x)
+    bound = np.maximum(np.abs(x) * 2.0**-4, 2.0**-10 * s) * (1 if code else 1 + 2.0**-20)
     assert (error <= bound).all(), (name, (error - bound).max())
     worst = max(worst, float(np.linalg.norm(error) / np.linalg.norm(x)))
 for name in header_in:
@@ -75,23 +85,25 @@ for name in header_in:
         assert header_out[name]["dtype"] == header_in[name]["dtype"], name
         assert (raw(header_in, data_in, name) == raw(header_out, data_out, name)).all(), name
 assert worst < 0.04, worst
-print(f"{len(quantized)} weights, worst relative error {worst:.4f}")
+print(f"{recipe}: {len(quantized)} weights, worst relative error {worst:.4f}")
 )";
 
 TEST_F(RealInput, QuantizedWeightsLoadAndDecodeWithinTheFormatsError) {
   const std::string source = environment("MXJIT_REAL_SAFETENSORS"), python = environment("MXJIT_PYTHON");
   if (source.empty()) GTEST_SKIP() << "MXJIT_REAL_SAFETENSORS names no file of real model weights";
   if (python.empty()) GTEST_SKIP() << "MXJIT_PYTHON names no Python with numpy and safetensors";
-  const Ran ran =
-      tool({"quantize", source, "out.safetensors", "--recipe", "mxfp8", "--device", "cpu", "--json"});
-  ASSERT_EQ(ran.status, 0) << ran.err;
-  EXPECT_GT(ran.json()["quantized"].size(), 10U);
-  EXPECT_LT(ran.json()["bytes_out"], ran.json()["bytes_in"]);
-
   write("check.py", check_script);
-  const std::string command = "'" + python + "' '" + path("check.py").string() + "' '" + source + "' '" +
-                              path("out.safetensors").string() + "' 2>'" + path("errors").string() + "'";
-  EXPECT_EQ(std::system(command.c_str()), 0) << read("errors");
+  for (const std::string recipe : {"mxfp8", "mxfp8-32x32", "fp8-row", "fp8-block128", "fp8-tensor"}) {
+    const Ran ran =
+        tool({"quantize", source, "out.safetensors", "--recipe", recipe, "--device", "cpu", "--json"});
+    ASSERT_EQ(ran.status, 0) << recipe << ran.err;
+    EXPECT_GT(ran.json()["quantized"].size(), 10U);
+    EXPECT_LT(ran.json()["bytes_out"], ran.json()["bytes_in"]);
+    const std::string command = "'" + python + "' '" + path("check.py").string() + "' '" + source + "' '" +
+                                path("out.safetensors").string() + "' " + recipe + " 2>'" +
+                                path("errors").string() + "'";
+    EXPECT_EQ(std::system(command.c_str()), 0) << recipe << read("errors");
+  }
 }
 
 TEST_F(RealInput, GpuAndCpuAgreeToTheByte) {

@@ -24,8 +24,7 @@ struct EmitOptions {
 };
 
 // The kernel that --kernel names, or all of them.
-std::vector<Kernel> chosen_kernels(const EmitOptions& options) {
-  const problem::Problem problem = load_problem(options.problem);
+std::vector<Kernel> chosen_kernels(const EmitOptions& options, const problem::Problem& problem) {
   std::vector<Kernel> kernels =
       kernels_of(problem, configure::default_profile(target_or_default(options.arch)));
   if (options.kernel) {
@@ -46,9 +45,10 @@ std::vector<Kernel> chosen_kernels(const EmitOptions& options) {
 
 int emit_cubin(const EmitOptions& options, const CommonOptions& common) {
   check_output(options.cubin, {options.problem}, "--cubin");
-  const Kernel kernel = chosen_kernels(options).front();
+  const problem::Problem problem = load_problem(options.problem);
+  const Kernel kernel = chosen_kernels(options, problem).front();
   cache::Cache cache(cache_options(common));
-  const std::shared_ptr<const cache::Entry> entry = cache.get(kernel.descriptor);
+  const std::shared_ptr<const cache::Entry> entry = cache.get(kernel.descriptor, problem::print(problem));
   write_whole(options.cubin,
               {reinterpret_cast<const char*>(entry->cubin.data()), entry->cubin.size()});  // NOLINT: bytes
   if (common.json)
@@ -68,7 +68,7 @@ int emit_cubin(const EmitOptions& options, const CommonOptions& common) {
 
 int emit(const EmitOptions& options, const CommonOptions& common) {
   if (!options.cubin.empty()) return emit_cubin(options, common);
-  const std::vector<Kernel> kernels = chosen_kernels(options);
+  const std::vector<Kernel> kernels = chosen_kernels(options, load_problem(options.problem));
   const auto nvrtc = options.ptx ? compile::Nvrtc::open(cache_options(common).nvrtc_path) : nullptr;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Kernel& kernel : kernels) {

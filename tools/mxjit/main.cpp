@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
 
   CLI::App app{
       "Writes, compiles, caches and launches FP8 and MXFP8 GPU kernels.\n"
-      "Exit status: 0 done; 1 the work failed; 2 bad usage or input; 3 a needed part is missing here.",
+      "Exit status: 0 done; 1 the work failed; 2 bad usage or input; 3 a needed part is missing here.\n"
+      "Errors go to stderr; with --json they are one JSON document on stdout, too.",
       "mxjit"};
   app.set_version_flag("--version", std::string(version()), "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");

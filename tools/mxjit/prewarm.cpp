@@ -79,7 +79,7 @@ Tally compile_all(cache::Cache& cache, const std::vector<PlannedKernel>& kernels
     for (std::size_t i = next++; i < kernels.size(); i = next++) {
       const PlannedKernel& planned = kernels[i];
       try {
-        const bool compiled = cache.prewarm(planned.kernel.descriptor);
+        const bool compiled = cache.prewarm(planned.kernel.descriptor, planned.problem_json);
         const auto entry = cache.find(planned.kernel.descriptor);
         std::scoped_lock lock(mutex);
         ++(compiled ? tally.compiled : tally.hits);

@@ -37,7 +37,7 @@ PrewarmPlan plan_prewarm(const std::vector<problem::Problem>& problems,
       try {
         for (Kernel& kernel : kernels_of(problem, *profile)) {
           const auto [at, is_new] = index.try_emplace(kernel.key, plan.kernels.size());
-          if (is_new) plan.kernels.push_back({std::move(kernel), {}});
+          if (is_new) plan.kernels.push_back({std::move(kernel), {}, problem::print(problem)});
           std::vector<std::string>& users = plan.kernels[at->second].problems;
           if (std::find(users.begin(), users.end(), name) == users.end()) users.push_back(name);
         }

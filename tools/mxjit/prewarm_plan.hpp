@@ -13,6 +13,7 @@ namespace mxjit::cli {
 struct PlannedKernel {
   Kernel kernel;
   std::vector<std::string> problems;  // titles
+  std::string problem_json;           // of the first
 };
 
 struct UnsupportedProblem {
