@@ -10,7 +10,9 @@ void quantize(mxjit::Context& context, void* x, void* q_row, void* s_row, void* 
 int main() {
   std::printf("mxjit %s\n", std::string(mxjit::version()).c_str());
   try {
-    mxjit::Context context(mxjit::ContextOptions{.cache_dir = "consumer-cache"});
+    mxjit::ContextOptions options;
+    options.cache_dir = "consumer-cache";
+    mxjit::Context context(options);
     quantize(context, nullptr, nullptr, nullptr, nullptr, nullptr, 64, 64, nullptr);
   } catch (const mxjit::Error& error) {
     std::printf("%s: %s\n", std::string(mxjit::to_string(error.code())).c_str(), error.what());
