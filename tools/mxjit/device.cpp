@@ -32,7 +32,8 @@ void add_device_option(CLI::App& command, DeviceChoice& choice) {
   command
       .add_option_function<std::string>(
           "--device", [&choice](const std::string& text) { choice = parse_device(text); },
-          "Where it runs: auto (a GPU if there is one, else the CPU), cpu, cuda or cuda:N")
+          "Where it runs: auto (a GPU if there is one that has the kernel, else the CPU), cpu, cuda or "
+          "cuda:N")
       ->type_name("auto|cpu|cuda[:N]")
       ->check([](const std::string& text) {
         try {
