@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds and runs every test that this machine can run: tools/test.sh [--long] [--preset NAME]...
-#   --long         also the tests labelled long, and clang-tidy over the sources
+#   --long         also the tests labelled long, longer loops in the others (MXJIT_LONG=1), and clang-tidy over the sources
 #   --preset NAME  only this preset (release, debug, asan, tsan); may be repeated. Default: release, asan and tsan
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -69,7 +69,7 @@ done
 ! $long || stage "clang-tidy" tidy
 
 without=(-LE '^long$')
-! $long || without=()
+! $long || { without=(); export MXJIT_LONG=1; }
 log=build/all/ctest.log
 run_tests() {
   ctest --test-dir build/all --parallel "$cores" --output-on-failure --no-tests=error "${without[@]}" |& tee "$log"

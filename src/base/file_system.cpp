@@ -34,7 +34,12 @@ struct flock byte_lock(short type, std::uint64_t offset) {
 }  // namespace
 
 int FileSystem::open(const std::string& path, int flags, mode_t mode) {
-  return repeat([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
+  const int fd = repeat([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  // The process runs with a standard stream closed: what it prints must not end up in this file.
+  const int higher = repeat([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
+  ::close(fd);
+  return higher;
 }
 
 int FileSystem::close(int fd) { return ::close(fd) == 0 || errno == EINTR ? 0 : -errno; }

@@ -104,7 +104,11 @@ struct Opened {
       refuse(path, "SHA-256 of its manifest does not match");
     }
     try {
-      parse(path, Json::parse(manifest), head_bytes + length + digest_bytes);
+      const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+        if (depth > 6) refuse(path, "manifest nested too deeply");
+        return true;
+      };
+      parse(path, Json::parse(manifest, shallow), head_bytes + length + digest_bytes);
     } catch (const Json::exception& error) {
       refuse(path, error.what());
     }

@@ -192,6 +192,11 @@ TEST_F(BundleTest, EntryThatIsNotWhatTheManifestSaysIsRefused) {
   EXPECT_THROW(reader().get(kernel(0)), Error);
   test::write_bytes(path_, resigned(one, "\"offset\":0", "\"offset\":-1"));
   EXPECT_THROW(reader().get(kernel(0)), Error);
+  test::write_bytes(path_, resigned(one, "\"offset\":0", "\"offset\":" + std::string(20000, '[')));
+  EXPECT_THROW(reader().get(kernel(0)), Error);
+  const std::string deep = std::string(20000, '[') + std::string(20000, ']');
+  test::write_bytes(path_, resigned(one, "\"offset\":0", "\"offset\":0,\"more\":" + deep));
+  EXPECT_THROW(reader().get(kernel(0)), Error);
   test::write_bytes(path_, resigned(one, "\"entries\":[", "\"entries\":[7,null,{},"));
   EXPECT_NE(reader().get(kernel(0)), nullptr);
 }

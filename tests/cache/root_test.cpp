@@ -101,6 +101,18 @@ TEST(Root, A21HomeThatCannotExistWarnsOnceAndRuns) {
   EXPECT_EQ(cache.counters().publish_failures, 3U);
 }
 
+// A user who is in no list, with no environment at all.
+TEST(Root, A21UnknownUserWithoutEnvironment) {
+  const auto results = test::run_children(1, [](int) {
+    ::clearenv();
+    if (::geteuid() == 0 && ::setuid(99999) != 0) return 2;
+    const Options options = Options::from_environment();
+    Cache cache(options, {nullptr, std::make_shared<test::FakeCompiler>()});
+    return !options.root && cache.get(kernel())->cubin == test::expected_cubin(kernel()) ? 0 : 1;
+  });
+  EXPECT_EQ(results[0], 0);
+}
+
 TEST(Root, IsMadeLazilyWithMode0700AndMissingParents) {
   const Folder folder;
   const fs::path root = folder.path() / "missing" / "parents" / "root";

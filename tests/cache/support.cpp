@@ -96,11 +96,7 @@ std::vector<std::uint8_t> expected_cubin(const codegen::KernelDescriptor& descri
 
 compile::Compiled FakeCompiler::compile(const codegen::KernelDescriptor& descriptor) {
   ++compiles;
-  if (!tally.empty()) {
-    const int fd = ::open(tally.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    EXPECT_EQ(::write(fd, "x", 1), 1);
-    ::close(fd);
-  }
+  if (!tally.empty()) test::tally(tally);
   if (before) before(descriptor);
   std::this_thread::sleep_for(delay);
   compile::Compiled compiled;
@@ -110,6 +106,12 @@ compile::Compiled FakeCompiler::compile(const codegen::KernelDescriptor& descrip
   compiled.compiler = name;
   compiled.resources.registers = 32;
   return compiled;
+}
+
+void tally(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  EXPECT_EQ(::write(fd, "x", 1), 1);
+  ::close(fd);
 }
 
 int tallied(const fs::path& tally) { return fs::exists(tally) ? static_cast<int>(fs::file_size(tally)) : 0; }

@@ -59,7 +59,9 @@ class FakeCompiler : public compile::Compiler {
   std::atomic<int> compiles{0};
 };
 
-/// Compilations written to a tally file.
+/// Adds one to a tally file, across processes.
+void tally(const fs::path& file);
+/// What a tally file counts, compilations for one.
 int tallied(const fs::path& tally);
 
 enum class Call {
