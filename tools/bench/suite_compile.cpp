@@ -126,7 +126,8 @@ class DiskHits {
       show_progress(fmt::format("loading {}", kernel.used_by.name));
       std::vector<double> samples;
       std::uint64_t compiles = 0;
-      const QuantizeArgs args = places_without_memory(kernel.used_by);
+      const driver::DeviceBuffer memory(api_, static_cast<std::size_t>(moved_bytes(kernel.used_by)) + 2048);
+      const QuantizeArgs args = places_in(memory, kernel.used_by);
       for (int round = 0; round <= rounds; ++round) {
         const auto cache = std::make_shared<cache::Cache>(options_);
         const auto context =
@@ -146,10 +147,24 @@ class DiskHits {
   CUdevice device() const { return device_->device(); }
 
  private:
-  /// Planning looks at addresses, not behind them: distinct aligned ones stand for tensors.
-  static QuantizeArgs places_without_memory(const QuantizeCase& one) {
-    const auto at = [](std::uintptr_t gib) { return reinterpret_cast<void*>(gib << 30); };
-    return arguments(one, {at(16), at(32), at(48), at(64), at(80)});
+  /// Tensors of the case's sizes, one after the other in one allocation: a plan asks the driver about them.
+  static QuantizeArgs places_in(const driver::DeviceBuffer& memory, const QuantizeCase& one) {
+    auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+    const auto take = [&](std::int64_t bytes) {
+      void* const place = reinterpret_cast<void*>(at);
+      at += static_cast<std::uintptr_t>((bytes + 255) / 256 * 256);
+      return place;
+    };
+    Places places;
+    for (const OutputBytes& output : output_bytes(one)) {
+      void* const place = take(output.bytes);
+      if (output.name == "q_row") places.q_row = place;
+      if (output.name == "s_row") places.s_row = place;
+      if (output.name == "q_col") places.q_col = place;
+      if (output.name == "s_col") places.s_col = place;
+    }
+    places.x = take(0);
+    return arguments(one, places);
   }
 
   const driver::Api& api_;
