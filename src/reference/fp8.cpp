@@ -1,5 +1,6 @@
 #include "reference/fp8.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -52,7 +53,7 @@ std::uint8_t encode_fp8(const Fp8Format& format, float value) {
   if (magnitude < static_cast<std::uint32_t>(smallest_normal + 127) << 23) {
     // A subnormal counts multiples of the smallest one; one more than the largest is the smallest normal's
     // code. Adding 2^23 leaves no fraction bits, so the sum rounds to nearest even.
-    const float unit =
+    const auto unit =
         std::bit_cast<float>(static_cast<std::uint32_t>(127 + format.mantissa_bits - smallest_normal) << 23);
     const float shifted = std::bit_cast<float>(magnitude) * unit + 0x1p23F;
     return static_cast<std::uint8_t>(sign | (std::bit_cast<std::uint32_t>(shifted) & 0xFFU));

@@ -29,8 +29,8 @@ void parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& w
     }
   };
   {
-    std::vector<std::jthread> helpers;
-    for (std::int64_t t = 1; t < threads; ++t) helpers.emplace_back(run);
+    std::vector<std::jthread> workers;
+    for (std::int64_t t = 1; t < threads; ++t) workers.emplace_back(run);
     run();
   }
   if (failure) std::rethrow_exception(failure);

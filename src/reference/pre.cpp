@@ -11,7 +11,7 @@ namespace {
 
 // Each takes one loaded row of the input and fills one row of the output.
 struct FillRow {
-  const HostTensor* weight;
+  const TensorMap& inputs;
   const float* in;
   std::int64_t cols;  // of the output
   HostTensor& out;
@@ -25,11 +25,12 @@ struct FillRow {
       put(c, swiglu(p, in[gate_column(p, c)], in[up_column(p, c, cols)]));
   }
   void operator()(const problem::RmsNorm& p) const {
+    const HostTensor& weight = inputs.at("weight");
     double squares = 0.0;
     for (std::int64_t c = 0; c < cols; ++c) squares += static_cast<double>(in[c]) * in[c];
     const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(cols) + p.eps);
     for (std::int64_t c = 0; c < cols; ++c) {
-      put(c, in[c] * inverse * element(weight->dtype, weight->bytes.data(), c));
+      put(c, in[c] * inverse * element(weight.dtype, weight.bytes.data(), c));
     }
   }
   void put(std::int64_t c, double value) const { store(out.dtype, out.bytes.data(), first + c, value); }
@@ -54,7 +55,6 @@ HostTensor apply_pre(const problem::Quantize& op, const TensorMap& inputs) {
   const std::int64_t in_cols = extent(op.input.shape, 0);
   const std::int64_t cols = std::holds_alternative<problem::Swiglu>(op.pre) ? in_cols / 2 : in_cols;
   const bool transposed = op.input_layout == problem::InputLayout::col;
-  const auto weight = inputs.find("weight");
 
   std::vector<std::int64_t> shape{experts, rows, cols};
   if (op.input.shape.size() == 2) shape.erase(shape.begin());
@@ -64,8 +64,7 @@ HostTensor apply_pre(const problem::Quantize& op, const TensorMap& inputs) {
     parallel_for(rows, [&](std::int64_t r) {
       std::vector<float> row(static_cast<std::size_t>(in_cols));
       x.load_rows(r, 1, row.data());
-      const HostTensor* weights = weight == inputs.end() ? nullptr : &weight->second;
-      std::visit(FillRow{weights, row.data(), cols, out, (e * rows + r) * cols}, op.pre);
+      std::visit(FillRow{inputs, row.data(), cols, out, (e * rows + r) * cols}, op.pre);
     });
   }
   return out;

@@ -1,4 +1,5 @@
 // Quantization with float scales: one a block, a row (inside a group), or the tensor.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

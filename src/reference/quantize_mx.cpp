@@ -1,4 +1,5 @@
 // MX quantization: one E8M0 code a block.
+#include <algorithm>
 #include <bit>
 
 #include "reference/fp8.hpp"

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <random>
 
 #include "mxjit/error.hpp"
 #include "safetensors/safetensors.hpp"
@@ -20,9 +21,8 @@ namespace fs = std::filesystem;
 class SafetensorsFile : public testing::Test {
  protected:
   SafetensorsFile() {
-    std::string pattern = (fs::temp_directory_path() / "mxjit-safetensors-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    folder_ = pattern;
+    folder_ = fs::temp_directory_path() / ("mxjit-safetensors-" + std::to_string(std::random_device()()));
+    if (!fs::create_directory(folder_)) throw std::runtime_error("the folder of the test exists");
   }
   ~SafetensorsFile() override {
     std::error_code ignored;
