@@ -12,6 +12,13 @@ program=$build/bin/test_device
 mkdir -p "$out"
 status=0
 
+# The parts share their kernels: under the sanitizer nothing is compiled.
+if [ -z "${MXJIT_CACHE_DIR:-}" ]; then
+  MXJIT_CACHE_DIR=$(mktemp -d)
+  export MXJIT_CACHE_DIR
+  trap 'rm -rf "$MXJIT_CACHE_DIR"' EXIT
+fi
+
 run() { # name, command...
   local name=$1
   shift

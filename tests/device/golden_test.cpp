@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "contract/golden.hpp"
 #include "device/guarded.hpp"
@@ -23,13 +26,22 @@ TEST_F(GoldenOnDevice, EveryCaseThatHasAKernel) {
     if (std::filesystem::exists(entry.path() / "problem.json")) folders.push_back(entry.path());
   std::ranges::sort(folders);
 
-  int compared = 0;
+  std::map<std::filesystem::path, problem::Problem> cases;
+  std::vector<problem::Problem> problems;
   for (const std::filesystem::path& folder : folders) {
     SCOPED_TRACE(folder.filename().string());
     const std::string text = contract::read_text(folder / "problem.json");
     if (text.find("\"composite\"") != std::string::npos) continue;
     const problem::Problem problem = problem::parse(text);
     if (!is_supported(problem)) continue;
+    cases.emplace(folder, problem);
+    problems.push_back(problem);
+  }
+  prewarm(problems);
+
+  int compared = 0;
+  for (const auto& [folder, problem] : cases) {
+    SCOPED_TRACE(folder.filename().string());
     const safetensors::File in = safetensors::read(folder / "in.safetensors");
     const safetensors::File expect = safetensors::read(folder / "expect.safetensors");
     const contract::Comparison comparison = contract::read_comparison(folder / "expect.json");

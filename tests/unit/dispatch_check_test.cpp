@@ -83,6 +83,20 @@ TEST(QuantizeCheck, AcceptsRightCalls) {
   EXPECT_NO_THROW(check(batched));
 }
 
+TEST(QuantizeCheck, ATransposedInputChangesTheShapeOfXAlone) {
+  Call call = both();
+  call.options.transposed_input = true;
+  error_of(call, "q_row");
+  call.args.x = tensor(0x100000, DType::bf16, {200, 100}, 101);
+  EXPECT_NO_THROW(check(call));
+  const QuantizeKey key = quantize_key(call.options, call.args);
+  EXPECT_EQ(key.n, 200);
+  EXPECT_EQ(key.m_bucket, 7);
+  EXPECT_NE(key, quantize_key(both().options, both().args));
+  call.args.x.pitch = 99;
+  error_of(call, "x");
+}
+
 TEST(QuantizeCheck, AcceptsFloatScales) {
   Call call = both();
   call.options.axes.col = false;

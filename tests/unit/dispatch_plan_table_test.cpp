@@ -131,6 +131,22 @@ TEST(PlanTable, HitsAndOtherKeysDoNotWaitForABuild) {
   EXPECT_EQ(**table.find({2}), 2U);
 }
 
+TEST(PlanTable, AnAdoptedValueStaysAndWinsOverABuild) {
+  Table table;
+  EXPECT_EQ(*table.adopt({1}, made(5)), 5U);
+  EXPECT_EQ(*table.adopt({1}, made(6)), 5U);
+  EXPECT_EQ(*table.get({1}, [] { return made(7); }), 5U);
+  // Adopted while a build of the same key is under way: adopt does not wait, and the builder gets what is
+  // there.
+  const auto built = table.get({2}, [&] {
+    EXPECT_EQ(*table.adopt({2}, made(8)), 8U);
+    return made(9);
+  });
+  EXPECT_EQ(*built, 8U);
+  EXPECT_EQ(**table.find({2}), 8U);
+  EXPECT_EQ(table.size(), 2U);
+}
+
 TEST(PlanTable, ReadersRaceWithGrowth) {
   Table table;
   constexpr std::uint64_t keys = 2000;
