@@ -125,7 +125,7 @@ TEST(Processes, A2ReaderNeverSeesHalfAnEntry) {
         if (reader.counters().quarantined != 0 || reader.counters().refused != 0) return 2;
       }
     }
-    if (child != 0) tally(done);
+    if (child != 0) test::tally(done);
     return child == 0 || seen > 0 ? 0 : 3;
   });
   EXPECT_TRUE(all_zero(results));
