@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/log.hpp"
@@ -35,6 +36,13 @@ Cache::State::State(Options given, const Seams& seams)
     : options(std::move(given)),
       files(seams.files != nullptr ? *seams.files : host_files()),
       compiler(seams.compiler != nullptr ? seams.compiler : compile::nvrtc_compiler(options.nvrtc_path)) {
+  // What is relative is so to the working folder of now.
+  const auto settle = [](std::filesystem::path& path) {
+    std::error_code error;
+    if (auto absolute = std::filesystem::absolute(path, error); !error) path = std::move(absolute);
+  };
+  std::for_each(options.layers.begin(), options.layers.end(), settle);
+  if (options.root) settle(*options.root);
   if (options.root) root.emplace(files, options.root->string(), options.trust_root);
 }
 

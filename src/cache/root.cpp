@@ -23,10 +23,24 @@ std::string why_unsafe(const struct stat& status) {
   return {};
 }
 
+// "link/" and "link/." name what a symlink leads to; the check must see the symlink.
+std::string without_trailing(std::string path) {
+  while (path.size() > 1) {
+    if (path.ends_with('/')) {
+      path.pop_back();
+    } else if (path.ends_with("/.")) {
+      path.resize(path.size() - 1);
+    } else {
+      break;
+    }
+  }
+  return path;
+}
+
 }  // namespace
 
 Root::Root(FileSystem& files, std::string path, bool trust)
-    : files_(files), store_(files, std::move(path), true), trust_(trust) {}
+    : files_(files), store_(files, without_trailing(std::move(path)), true), trust_(trust) {}
 
 bool Root::exists() {
   if (safe_) return true;

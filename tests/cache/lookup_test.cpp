@@ -310,6 +310,19 @@ TEST(Lookup, A50OddPathsWork) {
   EXPECT_NE(bench.open(rooted(root)).find(kernel()), nullptr);
 }
 
+TEST(Lookup, RelativeRootStaysWhereItWas) {
+  const Folder folder;
+  Bench bench;
+  const auto before = test::fs::current_path();
+  test::fs::create_directory(folder.path() / "elsewhere");
+  test::fs::current_path(folder.path());
+  Cache cache = bench.open(rooted("root"));
+  test::fs::current_path(folder.path() / "elsewhere");
+  cache.get(kernel());
+  test::fs::current_path(before);
+  test::only_entry(folder.root());
+}
+
 TEST(Lookup, A53ForbiddenReplayAfterPrewarmCompilesNothing) {
   const Folder folder;
   Bench build_machine;

@@ -130,6 +130,10 @@ TEST(Root, A23SymlinkIsRefused) {
   fs::create_directory_symlink(folder.path() / "real", folder.root());
   EXPECT_NE(refusal(folder.root()).find("symlink"), std::string::npos);
   EXPECT_TRUE(fs::is_empty(folder.path() / "real"));
+  for (const char* tail : {"/", "//", "/.", "/./"}) {
+    Cache cache(rooted(folder.root().string() + tail), {nullptr, std::make_shared<test::FakeCompiler>()});
+    EXPECT_THROW(cache.get(kernel()), Error) << tail;
+  }
   EXPECT_EQ(refusal(folder.root(), true), "");
   EXPECT_EQ(test::files_below(folder.path() / "real").size(), 2U);  // the entry and the lock
 }
