@@ -64,4 +64,18 @@ __device__ __forceinline__ u32 shfl_xor(u32 value, u32 mask) {
   return result;
 }
 
+/// The value of the lane `distance` below; the lowest lanes keep their own.
+__device__ __forceinline__ u32 shfl_up(u32 value, u32 distance) {
+  u32 result;
+  asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(result) : "r"(value), "r"(distance));
+  return result;
+}
+
+/// The value of lane `lane`.
+__device__ __forceinline__ u32 shfl(u32 value, u32 lane) {
+  u32 result;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(value), "r"(lane));
+  return result;
+}
+
 }  // namespace mxjit::ptx

@@ -2,17 +2,18 @@
 //
 // A thread block owns a tile of warps_m x warps_n panels, which stay in the warps' registers. A block along a
 // row is four lanes; a block down a column is the rows of a lane and of its partner 16 lanes away. Row data
-// leaves from the registers; column data is turned through shared memory, and the codes of both axes are
-// gathered there. Elements outside the matrix count as zero: their code is 0, which is also what pads blocked
-// scales.
+// leaves from the registers. Column data is turned through shared memory, so that it leaves in runs as long
+// as the tile is high, and so do the codes of both axes. Elements outside the matrix count as zero: their
+// code is 0, which is also what pads blocked scales.
 #pragma once
 
 #include "quantize/mx_codes.cuh"
+#include "quantize/mx_groups.cuh"
 #include "quantize/mx_maxima.cuh"
 #include "quantize/mx_numbers.cuh"
+#include "quantize/mx_staging.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
-#include "quantize/turned_tile.cuh"
 
 namespace mxjit {
 
@@ -26,23 +27,22 @@ struct QuantizeMx {
     const u32 tile_m = params.first_tile_m + blockIdx.y;
     if constexpr (Config::batched) {
       const u32 tile_n = blockIdx.z % params.strips * gridDim.x + blockIdx.x;
-      if (tile_n < params.tiles_n)
-        run_tile<Config>(expert<Config>(params, blockIdx.z / params.strips), tile_m, tile_n);
+      run_tile<Config>(expert<Config>(params, params.first_expert + blockIdx.z / params.strips), tile_m,
+                       tile_n);
     } else {
-      const u32 tile_n = blockIdx.z * gridDim.x + blockIdx.x;
-      if (tile_n < params.tiles_n) run_tile<Config>(params, tile_m, tile_n);
+      run_tile<Config>(params, tile_m, blockIdx.z * gridDim.x + blockIdx.x);
     }
   }
 
  private:
-  /// What of the tile passes through shared memory.
+  // Plain codes lie as without groups, and so do blocked ones of rows whose groups start on tiles.
   template <class Config>
-  struct Staging {
-    CodeTile (&row_codes)[Config::warps_n];
-    CodeTile& col_codes;
-    TurnedTile& turned;
-    MaximaExchange<Config>& exchange;
-  };
+  static constexpr bool grouped_rows =
+      Config::scale_layout == ScaleLayout::blocked&& Config::row&& Config::group_alignment > 0 &&
+      Config::group_alignment < 128;
+  template <class Config>
+  static constexpr bool grouped_columns =
+      Config::scale_layout == ScaleLayout::blocked&& Config::col&& Config::group_alignment > 0;
 
   /// The parameters of one expert.
   template <class Config>
@@ -66,11 +66,8 @@ struct QuantizeMx {
 
   template <class Config>
   static __device__ __forceinline__ void run_tile(const Params& p, u32 tile_m, u32 tile_n) {
-    __shared__ CodeTile row_codes[Config::warps_n];
-    __shared__ CodeTile col_codes;
-    __shared__ TurnedTile turned;
-    __shared__ MaximaExchange<Config> exchange;
-    const Staging<Config> staging = {row_codes, col_codes, turned, exchange};
+    __shared__ Staging<Config> staging;
+    if (tile_n >= p.tiles_n) return;  // the last strip may be narrower
     const Lane<Config> lane(p, tile_m, tile_n);
     const bool whole = p.wide == wide_all && lane.tile_row + Lane<Config>::tile_rows <= p.m &&
                        lane.tile_column + Lane<Config>::tile_columns <= p.n;
@@ -83,24 +80,40 @@ struct QuantizeMx {
 
   template <class Config, bool whole>
   static __device__ __forceinline__ void quantize_tile(const Params& p, const Lane<Config>& lane,
-                                                       const Staging<Config>& staging) {
-    constexpr int threads = 32 * Config::warps_m * Config::warps_n;
+                                                       Staging<Config>& staging) {
+    constexpr int bands = Staging<Config>::bands;
     typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
     load_panel<Config, whole>(p, lane, x);
+    if constexpr (Config::group_alignment > 0) {
+      const bool report = (blockIdx.x | blockIdx.y | blockIdx.z | p.first_tile_m) == 0;
+      if (threadIdx.x < 32 && (grouped_rows<Config> || grouped_columns<Config> || report)) {
+        read_groups<Config::group_alignment, Config::block_columns>(p, report, staging.groups);
+      }
+    }
     if constexpr (Config::row) quantize_rows<Config, whole>(p, lane, x, staging);
-    if constexpr (Config::col) quantize_columns<Config, whole>(p, lane, x, staging);
+    if constexpr (Config::col) quantize_columns<Config, whole>(lane, x, staging);
     __syncthreads();
     if constexpr (Config::row) {
-      const ScaleMatrix s = {p.s_row,
-                             p.m,
-                             ceil_div(p.n, Config::block_columns),
-                             p.ld_s_row,
-                             lane.tile_row,
-                             lane.tile_column / Config::block_columns,
-                             (p.wide & wide_s_row) != 0};
-      store_codes<Config, Config::warps_n, Lane<Config>::tile_rows, whole>(staging.row_codes, s);
+      ScaleMatrix s = {p.s_row,
+                       p.m,
+                       ceil_div(p.n, Config::block_columns),
+                       p.ld_s_row,
+                       lane.tile_row,
+                       lane.tile_column / Config::block_columns,
+                       (p.wide & wide_s_row) != 0};
+      if constexpr (grouped_rows<Config>) {
+        store_grouped_row_codes<128 / Config::block_columns, Config::threads>(
+            staging.groups, staging.row_codes[0][0], s, p.groups);
+      } else {
+        for (int band = 0; band < bands; ++band, s.row += 128) {
+          store_codes<Config, Config::warps_n, whole>(staging.row_codes[band], s);
+        }
+      }
     }
     if constexpr (Config::col) {
+      staging.turned.template store<Config::threads, whole>(
+          p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row, p.ld_q_col, p.n - lane.tile_column,
+          p.m - lane.tile_row, (p.wide & wide_q_col) != 0);
       const ScaleMatrix s = {p.s_col,
                              p.n,
                              ceil_div(p.m, Config::block_columns),
@@ -108,29 +121,32 @@ struct QuantizeMx {
                              lane.tile_column,
                              lane.tile_row / Config::block_columns,
                              (p.wide & wide_s_col) != 0};
-      store_codes<Config, 1, 128, whole>(&staging.col_codes, s);
-      staging.turned.template store<threads, whole>(p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row,
-                                                    p.ld_q_col, p.n - lane.tile_column, p.m - lane.tile_row,
-                                                    (p.wide & wide_q_col) != 0);
+      if constexpr (grouped_columns<Config>) {
+        store_grouped_col_codes<Config::block_columns, Config::threads>(staging.groups, staging.col_codes[0],
+                                                                        s, p.groups);
+      } else {
+        store_codes<Config, bands, whole>(staging.col_codes, s);
+      }
     }
   }
 
-  template <class Config, int count, int tile_rows, bool whole>
+  template <class Config, int count, bool whole>
   static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {
-    constexpr int threads = 32 * Config::warps_m * Config::warps_n;
     constexpr int blocks_across = panel_columns / Config::block_columns;
+    constexpr int rows = Lane<Config>::tile_rows < 128 ? Lane<Config>::tile_rows : 128;
+    if (!whole && s.row >= s.rows) return;
     if constexpr (Config::scale_layout == ScaleLayout::blocked) {
-      static_assert(tile_rows == 128 && (blocks_across == 4 || count == 1), "a blocked tile has 128 rows");
-      store_blocked_codes<blocks_across, count, threads, whole>(tiles, s);
+      static_assert(rows == 128, "a blocked tile has 128 rows");
+      store_blocked_codes<blocks_across, count, Config::threads, whole>(tiles, s);
     } else {
-      store_plain_codes<Config::block_rows, blocks_across, count, tile_rows, threads, whole>(tiles, s);
+      store_plain_codes<Config::block_rows, blocks_across, count, rows, Config::threads, whole>(tiles, s);
     }
   }
 
   template <class Config, bool whole, class Pair>
   static __device__ __forceinline__ void quantize_rows(const Params& p, const Lane<Config>& lane,
                                                        const Pair (&x)[Config::rows_per_lane][4],
-                                                       const Staging<Config>& staging) {
+                                                       Staging<Config>& staging) {
     using N = Numbers<Config::input>;
     constexpr int pairs = Config::rows_per_lane / 2;
     Pair maxima[pairs];
@@ -147,14 +163,14 @@ struct QuantizeMx {
       store_lane_row<Config, whole>(p, lane, 2 * i + 1,
                                     row_bytes<Config>(x[2 * i + 1], N::splat_high(scales.factors)));
     }
+    CodeTile& codes = staging.row_codes[lane.row_in_tile / 128][lane.warp_n];
     const int block = lane.index % 16 / 4 * 32 / Config::block_columns;
 #pragma unroll
     for (int i = 0; i < pairs / 4; ++i) {
-      const int r = 2 * (4 * i + lane.index % 4);
-      CodeTile& codes = staging.row_codes[lane.warp_n];
+      const int r = 2 * (4 * i + lane.index % 4), row = lane.row_in_tile % 128 + r;
       // Rows below the matrix share a tall block with rows inside it, but pad with 0.
-      codes.set(lane.row_in_tile(r), block, whole || r < lane.rows ? kept[i] : 0);
-      codes.set(lane.row_in_tile(r + 1), block, whole || r + 1 < lane.rows ? kept[i] >> 16 : 0);
+      codes.set(row, block, whole || r < lane.rows ? kept[i] : 0);
+      codes.set(row + 1, block, whole || r + 1 < lane.rows ? kept[i] >> 16 : 0);
     }
   }
 
@@ -168,22 +184,23 @@ struct QuantizeMx {
   }
 
   template <class Config, bool whole, class Pair>
-  static __device__ __forceinline__ void quantize_columns(const Params& p, const Lane<Config>& lane,
+  static __device__ __forceinline__ void quantize_columns(const Lane<Config>& lane,
                                                           const Pair (&x)[Config::rows_per_lane][4],
-                                                          const Staging<Config>& staging) {
+                                                          Staging<Config>& staging) {
     using N = Numbers<Config::input>;
-    static_assert(Config::rows_per_lane == 16 && Config::warps_m == 4 && Config::warps_n == 1,
-                  "columns need a tile of 128 x 128 and panels of 32 rows");
+    static_assert(Config::rows_per_lane == 16 && Config::warps_n == 1, "a panel is as high as a block");
     Pair maxima[4];
     column_maxima<Config>(lane, x, staging.exchange, maxima);
-    const int column = lane.column_in_tile(), chunk = lane.row_in_tile(0) / 16;
+    const int block = lane.row_in_tile % 128 / Config::block_columns;
+    CodeTile& codes = staging.col_codes[lane.row_in_tile / 128];
+    const int column = lane.column_in_tile, chunk = lane.row_in_tile / 16;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const auto scales = N::template scales<Config::format, Config::rounding>(maxima[w]);
       // The upper half of the lanes sets the codes of the odd columns.
       const int odd = lane.index / 16, own = 2 * w + odd;
       const u32 code = whole || own < lane.columns ? scales.codes >> 16 * odd : 0;
-      staging.col_codes.set(column + own, lane.warp_m * 32 / Config::block_columns, code);
+      codes.set(column + own, block, code);
       u32 low[4], high[4];  // 16 bytes of the even and of the odd column
 #pragma unroll
       for (int i = 0; i < 4; ++i) {

@@ -37,6 +37,7 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
   u8* to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512;
   const int thread = static_cast<int>(threadIdx.x);
   if constexpr (blocks_across == 1) {
+    static_assert(count == 1, "one after the other");
     const int column = static_cast<int>(s.block % 4);
     const int end = s.block + 1 == s.blocks ? 4 : column + 1;  // the last block writes the padding after it
 #pragma unroll 1

@@ -27,10 +27,9 @@ __device__ __forceinline__ typename N::Pair across_lanes(typename N::Pair a, u32
 
 /// Blocks along rows. maxima[i]: row 2 * i in the low half, row 2 * i + 1 in the high one. Where blocks are
 /// 32 or more rows tall, maxima[0] is the only one, the same in both halves.
-template <class Config, class Pair>
+template <class Config, class Exchange, class Pair>
 __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
-                                           const Pair (&x)[Config::rows_per_lane][4],
-                                           MaximaExchange<Config>& exchange,
+                                           const Pair (&x)[Config::rows_per_lane][4], Exchange& exchange,
                                            Pair (&maxima)[Config::rows_per_lane / 2]) {
   using N = Numbers<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
@@ -50,6 +49,7 @@ __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
     if (Config::block_columns == 128) maxima[i] = across_lanes<N>(across_lanes<N>(maxima[i], 4), 8);
   }
   if constexpr (Config::block_rows == 128) {
+    static_assert(Lane<Config>::tile_rows == 128 && Config::warps_n == 1, "a tile is one block");
     if (lane.index == 0) exchange.pairs[lane.warp_m][0] = maxima[0];
     __syncthreads();
     for (int w = 0; w < Config::warps_m; ++w) maxima[0] = N::max_abs(maxima[0], exchange.pairs[w][0]);
@@ -58,10 +58,10 @@ __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
 }
 
 /// Blocks down columns. maxima[w]: columns 2 * w and 2 * w + 1 of the lane.
-template <class Config, class Pair>
+template <class Config, class Exchange, class Pair>
 __device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
-                                              const Pair (&x)[Config::rows_per_lane][4],
-                                              MaximaExchange<Config>& exchange, Pair (&maxima)[4]) {
+                                              const Pair (&x)[Config::rows_per_lane][4], Exchange& exchange,
+                                              Pair (&maxima)[4]) {
   using N = Numbers<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
 #pragma unroll
@@ -79,6 +79,7 @@ __device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
     for (int w = 0; w < 4; ++w) maxima[w] = most;
   }
   if constexpr (Config::block_columns == 128) {
+    static_assert(Lane<Config>::tile_rows == 128 && Config::warps_n == 1, "a tile is one block high");
     const int first = lane.index % 16 * 4;
     if (lane.index < 16) {
 #pragma unroll

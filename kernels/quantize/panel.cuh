@@ -11,17 +11,18 @@ namespace mxjit {
 inline constexpr int panel_columns = 128;
 inline constexpr int lane_columns = 8;
 
-/// Where this lane's elements lie.
+/// Where this lane's elements lie. A tile is warps_m x warps_n panels.
 template <class Config>
 struct Lane {
   static constexpr int panel_rows = 2 * Config::rows_per_lane;
   static constexpr int tile_rows = Config::warps_m * panel_rows;
   static constexpr int tile_columns = Config::warps_n * panel_columns;
 
-  int index;                  // in the warp
-  int warp_m, warp_n;         // the warp's panel in the tile
-  i64 tile_row, tile_column;  // the tile's first element
-  i64 row, column;            // the lane's first element
+  int index;                        // in the warp
+  int warp_m, warp_n;               // the warp's panel in the tile
+  i64 tile_row, tile_column;        // the tile's first element
+  int row_in_tile, column_in_tile;  // the lane's first element
+  i64 row, column;
   int rows, columns;  // how many of its rows and columns lie inside the matrix, at most those it holds
 
   __device__ __forceinline__ Lane(const QuantizeMxParams& p, u32 tile_m, u32 tile_n) {
@@ -31,18 +32,12 @@ struct Lane {
     warp_n = warp % Config::warps_n;
     tile_row = i64{tile_m} * tile_rows;
     tile_column = i64{tile_n} * tile_columns;
-    row = tile_row + row_in_tile(0);
-    column = tile_column + column_in_tile();
+    row_in_tile = warp_m * panel_rows + index / 16 * Config::rows_per_lane;
+    column_in_tile = warp_n * panel_columns + index % 16 * lane_columns;
+    row = tile_row + row_in_tile;
+    column = tile_column + column_in_tile;
     rows = clamp(p.m - row, Config::rows_per_lane);
     columns = clamp(p.n - column, lane_columns);
-  }
-
-  /// Row of the tile that the lane's row `r` is, and column of the tile that its first column is.
-  __device__ __forceinline__ int row_in_tile(int r) const {
-    return warp_m * panel_rows + index / 16 * Config::rows_per_lane + r;
-  }
-  __device__ __forceinline__ int column_in_tile() const {
-    return warp_n * panel_columns + index % 16 * lane_columns;
   }
 
   static __device__ __forceinline__ int clamp(i64 value, int most) {

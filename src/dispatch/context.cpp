@@ -14,7 +14,10 @@ namespace {
 
 using driver::DeviceContext;
 
-bool has_elements(const Tensor& x) {
+// Scales of groups have places that no element owns, and those are written too.
+bool has_work(const QuantizeOptions& options, const QuantizeArgs& args) {
+  if (options.groups.count > 0) return true;
+  const Tensor& x = args.x;
   for (int i = 0; i < x.rank; ++i)
     if (x.shape[static_cast<std::size_t>(i)] == 0) return false;
   return true;
@@ -81,7 +84,7 @@ void QuantizePlan::State::launch(const QuantizeArgs& args, Stream stream) const 
 
 void QuantizePlan::launch(const QuantizeArgs& args, Stream stream) const {
   dispatch::check_quantize(state_->options, args);
-  if (!has_elements(args.x)) return;
+  if (!has_work(state_->options, args)) return;
   const dispatch::QuantizeKey key = dispatch::quantize_key(state_->options, args);
   if (!(key == state_->key)) [[unlikely]]
     refuse_other_plan(state_->key, key);
@@ -141,7 +144,7 @@ Context::~Context() = default;
 void Context::quantize(const QuantizeOptions& options, const QuantizeArgs& args, Stream stream) {
   dispatch::check_options(options);
   dispatch::check_quantize(options, args);
-  if (!has_elements(args.x)) return;
+  if (!has_work(options, args)) return;
   State& state = *state_;
   const dispatch::QuantizeKey key = dispatch::quantize_key(options, args);
   if (const auto* plan = state.quantize_plans.find(key)) [[likely]] {

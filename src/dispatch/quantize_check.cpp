@@ -121,8 +121,9 @@ struct ScaleShape {
 };
 
 // The scales of `across` x `along` elements, blocks lying along the second; `experts` < 0: a 2D problem.
+// `col`: groups cut `along`; otherwise they cut `across`.
 ScaleShape scale_shape(const char* name, const QuantizeOptions& options, std::int64_t experts,
-                       std::int64_t across, std::int64_t along) {
+                       std::int64_t across, std::int64_t along, bool col) {
   const Block& block = options.block;
   const bool batched = experts >= 0;
   ScaleShape scales;
@@ -136,9 +137,12 @@ ScaleShape scale_shape(const char* name, const QuantizeOptions& options, std::in
   }
   Checked checked;
   if (options.scale_layout == ScaleLayout::blocked) {
-    const std::int64_t one =
-        checked.times(checked.round_up(across, 128), checked.round_up(ceil_div(along, block.cols), 4));
-    append(checked.times(batched ? experts : 1, one));
+    const std::int64_t groups = options.groups.count;
+    std::int64_t rows = checked.round_up(across, 128);
+    std::int64_t columns = checked.round_up(ceil_div(along, block.cols), 4);
+    if (groups > 0 && col) columns = ceil_div(along, block.cols) + 4 * groups;
+    if (groups > 0 && !col && options.groups.alignment < 128) rows = across + 128 * groups;
+    append(checked.times(batched ? experts : 1, checked.times(rows, columns)));
     if (!checked.ok)
       refuse(name, "a size that fits 63 bits", fmt::format("scales of {} x {}", across, along));
     return scales;
@@ -201,6 +205,30 @@ std::string name_of(Enum value) {
   return std::string(to_string(value));
 }
 
+void check_groups(const QuantizeOptions& options) {
+  const Groups& groups = options.groups;
+  if (groups.count == 0) return;
+  constexpr int most = 1024;
+  if (groups.count < 0 || groups.count > most)
+    refuse("options.groups.count", fmt::format("0 to {}", most), fmt::to_string(groups.count));
+  if (groups.alignment != 128 && groups.alignment != 32 && groups.alignment != 1)
+    refuse("options.groups.alignment", "128, 32 or 1", fmt::to_string(groups.alignment));
+  if (options.transposed_input) refuse("options.groups", "no groups with transposed_input", "groups");
+  if (options.block.kind != Block::Kind::extents) return;
+  const int along_m =
+      std::max(options.axes.row ? options.block.rows : 1, options.axes.col ? options.block.cols : 1);
+  if (groups.alignment % along_m != 0)
+    refuse("options.groups.alignment", fmt::format("a multiple of the block's extent along M, {}", along_m),
+           fmt::to_string(groups.alignment));
+}
+
+// The ends and the status: a vector of int32 each.
+Span check_words(const char* name, const Tensor& tensor, std::int64_t extent) {
+  if (tensor.dtype != DType::i32) refuse(name, "dtype i32", std::string(to_string(tensor.dtype)));
+  check_shape(name, tensor, {extent}, 1);
+  return check_memory(name, tensor);
+}
+
 }  // namespace
 
 void check_options(const QuantizeOptions& options) {
@@ -229,6 +257,7 @@ void check_options(const QuantizeOptions& options) {
     refuse("options.scale_layout", "plain, or mn_major with blocks of 128, with scaling fp32",
            name_of(layout));
   if (!options.axes.row && !options.axes.col) refuse("options.axes", "row, col or both", "none");
+  check_groups(options);
 }
 
 void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
@@ -248,14 +277,15 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
   const std::int64_t n = x.shape[options.transposed_input ? last - 1 : last];
   Extents shape = x.shape;  // of q_row, and below of q_col
 
-  std::array<Span, 5> spans;
+  std::array<Span, 7> spans;
   std::size_t count = 0;
   spans[count++] = check_memory("x", x);
   if (options.axes.row) {
     shape[last - 1] = m;
     shape[last] = n;
     spans[count++] = check_data("q_row", args.q_row, options.format, shape, x.rank);
-    spans[count++] = check_scales("s_row", args.s_row, options, scale_shape("s_row", options, experts, m, n));
+    spans[count++] =
+        check_scales("s_row", args.s_row, options, scale_shape("s_row", options, experts, m, n, false));
   } else {
     check_absent("q_row", args.q_row, "row");
     check_absent("s_row", args.s_row, "row");
@@ -264,10 +294,19 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
     shape[last - 1] = n;
     shape[last] = m;
     spans[count++] = check_data("q_col", args.q_col, options.format, shape, x.rank);
-    spans[count++] = check_scales("s_col", args.s_col, options, scale_shape("s_col", options, experts, n, m));
+    spans[count++] =
+        check_scales("s_col", args.s_col, options, scale_shape("s_col", options, experts, n, m, true));
   } else {
     check_absent("q_col", args.q_col, "col");
     check_absent("s_col", args.s_col, "col");
+  }
+
+  if (options.groups.count > 0) {
+    if (batched) refuse("x", "rank 2 with groups", "rank 3");
+    if (m > std::numeric_limits<std::int32_t>::max())
+      refuse("x", "rows that int32 offsets can count", fmt::format("{} rows", m));
+    spans[count++] = check_words("offsets", args.offsets, options.groups.count);
+    if (args.status.data != nullptr) spans[count++] = check_words("status", args.status, 4);
   }
 
   for (std::size_t later = 1; later < count; ++later)
@@ -301,6 +340,10 @@ void check_pointers(const driver::DeviceContext& device, const QuantizeOptions& 
   if (options.axes.col) {
     look("q_col", args.q_col);
     look("s_col", args.s_col);
+  }
+  if (options.groups.count > 0) {
+    look("offsets", args.offsets);
+    look("status", args.status);
   }
 }
 

@@ -16,6 +16,8 @@ problem::Problem quantize_problem(const QuantizeKey& key) {
   quantize.recipe.rounding = static_cast<Rounding>(key.rounding);
   quantize.recipe.scale_layout = static_cast<ScaleLayout>(key.scale_layout);
   quantize.axes = {.row = (key.axes & 1) != 0, .col = (key.axes & 2) != 0};
+  if (key.groups > 0)
+    quantize.groups = problem::MGroups{.count = key.groups, .alignment = key.group_alignment};
   return {.name = {}, .op = quantize};
 }
 

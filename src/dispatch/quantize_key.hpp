@@ -17,10 +17,12 @@ struct QuantizeKey {
   std::uint8_t format = 0, scaling = 0, block_kind = 0, rounding = 0, scale_layout = 0, axes = 0, input = 0,
                rank = 0;
   std::int32_t block_rows = 0, block_cols = 0;
+  std::int32_t groups = 0;  // holds counts up to this power of two
+  std::int32_t group_alignment = 0;
   std::int64_t n = 0;
   std::int64_t m_bucket = 0;  // holds 2^(m_bucket - 1) < M <= 2^m_bucket
 
-  using Words = std::array<std::uint64_t, 4>;
+  using Words = std::array<std::uint64_t, 5>;
   Words words() const noexcept { return std::bit_cast<Words>(*this); }
   friend bool operator==(const QuantizeKey& a, const QuantizeKey& b) noexcept {
     const Words x = a.words(), y = b.words();
@@ -56,6 +58,10 @@ inline QuantizeKey quantize_key(const QuantizeOptions& options, const QuantizeAr
   key.rank = static_cast<std::uint8_t>(args.x.rank);
   key.block_rows = options.block.rows;
   key.block_cols = options.block.cols;
+  if (options.groups.count > 0) {
+    key.groups = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(options.groups.count)));
+    key.group_alignment = options.groups.alignment;
+  }
   const std::size_t last = static_cast<std::size_t>(args.x.rank) - 1;
   const std::int64_t m = args.x.shape[options.transposed_input ? last : last - 1];
   key.n = args.x.shape[options.transposed_input ? last - 1 : last];

@@ -19,6 +19,9 @@ bool flag(const Configuration& configuration, const char* name) {
   return std::get<bool>(configuration.constants.at(name));
 }
 
+/// Of the grid's y and z.
+constexpr std::int64_t grid_limit = 65535;
+
 constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 std::int64_t pitch_of(const Tensor& tensor) {
@@ -46,11 +49,13 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration) {
   recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
   recipe.tile_rows = 2 * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
   recipe.tile_columns = 128 * number(configuration, "warps_n");
-  // Along rows alone, a row of tiles is the best strip; narrow strips keep columns in few pages of memory.
-  recipe.strip = flag(configuration, "col") ? 8 : std::int64_t{1} << 30;
+  // Columns alone are written in the longest runs by narrow strips; rows want the strip as wide as they are.
+  constexpr std::int64_t whole_row = std::int64_t{1} << 30;
+  recipe.strip = flag(configuration, "row") ? whole_row : 2;
   recipe.row = flag(configuration, "row");
   recipe.col = flag(configuration, "col");
   recipe.batched = flag(configuration, "batched");
+  recipe.grouped = number(configuration, "group_alignment") > 0;
   recipe.blocked =
       std::get<std::string>(configuration.constants.at("scale_layout")) == "ScaleLayout::blocked";
   return recipe;
@@ -66,10 +71,13 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const auto rank = static_cast<std::size_t>(args.x.rank);
   const std::int64_t m = args.x.shape[rank - 2], n = args.x.shape[rank - 1];  // as stored
   const std::int64_t experts = recipe.batched ? args.x.shape[0] : 1;
-  if (m == 0 || n == 0 || experts == 0) return;
+  if ((m == 0 && !recipe.grouped) || n == 0 || experts == 0) return;
 
-  const std::int64_t tiles_m = ceil_div(m, recipe.tile_rows), tiles_n = ceil_div(n, recipe.tile_columns);
-  const std::int64_t strips = ceil_div(tiles_n, recipe.strip);
+  const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(m, 1), recipe.tile_rows);
+  const std::int64_t tiles_n = ceil_div(n, recipe.tile_columns);
+  std::int64_t strip = std::min(recipe.strip, tiles_n);
+  if (ceil_div(tiles_n, strip) * experts > grid_limit) strip = tiles_n;
+  const std::int64_t strips = ceil_div(tiles_n, strip);
   QuantizeMxParams params{};
   params.x = args.x.data;
   params.m = m;
@@ -100,20 +108,28 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
     narrow(wide_s_col, params.s_col, params.ld_s_col, codes);
   }
 
+  if (recipe.grouped) {
+    params.offsets = static_cast<const i32*>(args.offsets.data);
+    params.groups = static_cast<i32>(args.offsets.shape[0]);
+    params.status = static_cast<i32*>(args.status.data);
+  }
+
   CUlaunchConfig config{};
-  config.gridDimX = static_cast<unsigned>(std::min(recipe.strip, tiles_n));
-  config.gridDimZ = static_cast<unsigned>(strips * experts);
+  config.gridDimX = static_cast<unsigned>(strip);
   config.blockDimX = recipe.threads;
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = recipe.shared_bytes;
   config.hStream = stream;
   void* arguments[] = {&params};
-  constexpr std::int64_t grid_y_limit = 65535;
-  for (std::int64_t first = 0; first < tiles_m; first += grid_y_limit) {
-    params.first_tile_m = static_cast<u32>(first);
-    config.gridDimY = static_cast<unsigned>(std::min(grid_y_limit, tiles_m - first));
-    const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
-    if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+  for (std::int64_t expert = 0; expert < experts; expert += grid_limit) {
+    params.first_expert = static_cast<u32>(expert);
+    config.gridDimZ = static_cast<unsigned>(strips * std::min(grid_limit, experts - expert));
+    for (std::int64_t tile = 0; tile < tiles_m; tile += grid_limit) {
+      params.first_tile_m = static_cast<u32>(tile);
+      config.gridDimY = static_cast<unsigned>(std::min(grid_limit, tiles_m - tile));
+      const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
+      if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+    }
   }
 }
 

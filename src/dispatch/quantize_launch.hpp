@@ -18,6 +18,7 @@ struct QuantizeRecipe {
   bool col = false;
   bool batched = false;
   bool blocked = false;
+  bool grouped = false;
   /// The caller sets it for input layout "col": x is (N, M) in memory, or (E, N, M).
   bool transposed = false;
 };
@@ -26,7 +27,8 @@ struct QuantizeRecipe {
 QuantizeRecipe quantize_recipe(const configure::Configuration& configuration);
 
 /// Launches `function` on `stream`. The tensors have been checked against the options that the configuration
-/// was made for. Allocates nothing. A problem without elements launches nothing. Throws Error(driver).
+/// was made for. Allocates nothing. A problem without elements launches nothing, unless its groups
+/// have scales that no element owns. Throws Error(driver).
 void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
                      const QuantizeArgs& args, CUstream stream);
 

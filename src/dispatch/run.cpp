@@ -41,6 +41,12 @@ void launch_quantize_problem(Context& context, const problem::Quantize& quantize
     args.q_col = take(tensors, "q_col");
     args.s_col = take(tensors, "s_col");
   }
+  if (quantize.groups) {
+    options.groups = {.count = static_cast<std::int32_t>(quantize.groups->count),
+                      .alignment = quantize.groups->alignment};
+    args.offsets = take(tensors, "offsets");
+    if (tensors.contains("status")) args.status = take(tensors, "status");
+  }
   context.quantize(options, args, stream);
 }
 

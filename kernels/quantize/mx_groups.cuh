@@ -1,0 +1,194 @@
+// Groups along the rows of x: where the codes of each group go in blocked scales.
+//
+// "row" codes of a group start on a new tile of rows, "col" codes are a blocked matrix of the group's own
+// width, one after the other. The group ends are read here, in the kernel: sizes are never known to the host.
+// Ends that fall, leave the matrix or break the alignment are reported, and counted as the nearest ones that
+// do not, so that nothing outside the outputs is written.
+#pragma once
+
+#include "ptx/memory.cuh"
+#include "quantize/mx_codes.cuh"
+#include "quantize/params.cuh"
+
+namespace mxjit {
+
+/// What is wrong with group ends, as status[0] says it; status[1] is the group and status[2] its end.
+enum GroupFault : i32 { end_falls = 1, end_outside = 2, size_unaligned = 3 };
+
+/// Group ends with what the groups before them take: rows and columns of codes, padded to whole tiles.
+template <int most>
+struct GroupTable {
+  i32 ends[most];
+  u32 padded_rows[most];
+  u32 padded_blocks[most];
+  i32 count;
+  u32 all_rows, all_blocks;
+
+  /// The first group that ends after `row`, so an empty one never; `count` where there is none.
+  __device__ __forceinline__ int find(i64 row) const {
+    int low = 0, high = count;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (ends[middle] > row) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+  __device__ __forceinline__ i32 start(int group) const { return group == 0 ? 0 : ends[group - 1]; }
+};
+
+/// Fills the table; by one warp. `block`: rows of x that a "col" code covers.
+template <int alignment, int block, int most>
+__device__ __forceinline__ void read_groups(const QuantizeMxParams& p, bool report, GroupTable<most>& table) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  i32 before = 0, raw_before = 0;
+  u32 rows_before = 0, blocks_before = 0;
+#pragma unroll 1
+  for (int first = 0; first < p.groups; first += 32) {
+    const int group = first + lane;
+    const i32 raw = group < p.groups ? static_cast<i32>(ptx::ld_nc_u32(p.offsets + group)) : 0;
+    i32 end = group >= p.groups || raw < 0 ? 0 : raw > p.m ? static_cast<i32>(p.m) : raw;
+    end = end < before ? before : end;
+    for (int d = 1; d < 32; d *= 2) {
+      const i32 other = static_cast<i32>(ptx::shfl_up(static_cast<u32>(end), d));
+      if (lane >= d && other > end) end = other;
+    }
+    i32 start = static_cast<i32>(ptx::shfl_up(static_cast<u32>(end), 1));
+    if (lane == 0) start = before;
+
+    if (report && p.status != nullptr) {
+      i32 previous = static_cast<i32>(ptx::shfl_up(static_cast<u32>(raw), 1));
+      if (lane == 0) previous = raw_before;
+      i32 fault = 0;
+      if (raw < 0 || raw > p.m) {
+        fault = end_outside;
+      } else if (raw < previous) {
+        fault = end_falls;
+      } else if ((raw - previous) % alignment != 0) {
+        fault = size_unaligned;
+      }
+      // The first one stays.
+      if (group < p.groups && fault != 0 && atomicCAS(p.status, 0, fault) == 0) {
+        p.status[1] = group;
+        p.status[2] = raw;
+      }
+      raw_before = static_cast<i32>(ptx::shfl(static_cast<u32>(raw), 31));
+    }
+
+    const u32 size = static_cast<u32>(end - start);
+    const u32 rows = (size + 127) / 128 * 128, blocks = ((size + block - 1) / block + 3) / 4 * 4;
+    u32 row_sum = rows, block_sum = blocks;
+    for (int d = 1; d < 32; d *= 2) {
+      const u32 other_rows = ptx::shfl_up(row_sum, d), other_blocks = ptx::shfl_up(block_sum, d);
+      if (lane >= d) row_sum += other_rows, block_sum += other_blocks;
+    }
+    if (group < p.groups) {
+      table.ends[group] = end;
+      table.padded_rows[group] = rows_before + row_sum - rows;
+      table.padded_blocks[group] = blocks_before + block_sum - blocks;
+    }
+    before = static_cast<i32>(ptx::shfl(static_cast<u32>(end), 31));
+    rows_before += ptx::shfl(row_sum, 31);
+    blocks_before += ptx::shfl(block_sum, 31);
+  }
+  if (lane == 0) {
+    table.count = p.groups;
+    table.all_rows = rows_before;
+    table.all_blocks = blocks_before;
+  }
+}
+
+/// Zeroes bytes [begin, end) of `to`, each thread block of the grid a part of them.
+template <int threads>
+__device__ __forceinline__ void zero_share(u8* to, i64 begin, i64 end) {
+  const i64 block = blockIdx.x + i64{gridDim.x} * (blockIdx.y + i64{gridDim.y} * blockIdx.z);
+  const i64 stride = i64{gridDim.x} * gridDim.y * gridDim.z * threads;
+  for (i64 i = begin + 4 * (block * threads + threadIdx.x); i < end; i += 4 * stride) {
+    if (i + 4 <= end && reinterpret_cast<u64>(to + i) % 4 == 0) {
+      ptx::st_stream(to + i, u32{0});
+    } else {
+      for (i64 b = i; b < i + 4 && b < end; ++b) ptx::st_stream(to + b, u8{0});
+    }
+  }
+}
+
+/// Four codes, or as many as `count`, of one word of a tile.
+__device__ __forceinline__ void store_word(u8* to, u32 codes, int first, int count) {
+  if (count == 4 && reinterpret_cast<u64>(to) % 4 == 0) {
+    ptx::st_stream(to, codes);
+  } else {
+    for (int b = first; b < first + count; ++b)
+      ptx::st_stream(to + b, static_cast<u8>(codes >> 8 * (b - first)));
+  }
+}
+
+template <int threads>
+__device__ __forceinline__ void store_tile(u8* to, const CodeTile& tile) {
+  for (int i = static_cast<int>(threadIdx.x); i < 32; i += threads) {
+    if (reinterpret_cast<u64>(to) % 16 == 0) {
+      ptx::st_stream(to + i * 16, reinterpret_cast<const Vector4*>(tile.bytes)[i]);
+    } else {
+      for (int b = 0; b < 16; ++b) ptx::st_stream(to + i * 16 + b, tile.bytes[i * 16 + b]);
+    }
+  }
+}
+
+/// "row" codes of a tile whose groups need not start on tiles of rows. `s` is the dense matrix.
+template <int blocks_across, int threads, int most>
+__device__ __forceinline__ void store_grouped_row_codes(const GroupTable<most>& table, const CodeTile& tile,
+                                                        const ScaleMatrix& s, int groups) {
+  const i64 tiles_across = (s.blocks + 3) / 4;
+  const int first = static_cast<int>(s.block % 4);
+  const int count = blocks_across == 4 || s.block + 1 == s.blocks ? 4 - first : 1;  // the last one pads
+  for (int r = static_cast<int>(threadIdx.x); r < 128; r += threads) {
+    const i64 row = s.row + r;
+    const int group = table.find(row);
+    if (group == table.count) continue;
+    i64 place = table.padded_rows[group] + (row - table.start(group));
+    u32 codes = blocks_across == 4 ? tile.codes(r) : tile.codes(r) & 0xFF;
+    // The last row of a group writes the rows that pad its last tile.
+    do {
+      u8* to = s.data + (place / 128 * tiles_across + s.block / 4) * 512;
+      store_word(to + 4 * CodeTile::word(static_cast<int>(place % 128)), codes, first, count);
+      codes = 0;
+      ++place;
+    } while (row + 1 == table.ends[group] && place % 128 != 0);
+  }
+  zero_share<threads>(s.data, table.all_rows * tiles_across * 4,
+                      (s.rows + 128 * i64{groups}) * tiles_across * 4);
+}
+
+/// "col" codes of a tile: columns of codes that lie in groups of different widths. `s` is the dense matrix,
+/// its row a column of x.
+template <int block_rows, int threads, int most>
+__device__ __forceinline__ void store_grouped_col_codes(const GroupTable<most>& table, const CodeTile& tile,
+                                                        const ScaleMatrix& s, int groups) {
+  constexpr int blocks_across = 128 / block_rows;
+  const i64 rows = (s.rows + 127) / 128 * 128;
+#pragma unroll 1
+  for (int b = 0; b < blocks_across; ++b) {
+    const i64 row = (s.block + b) * block_rows;  // of x
+    const int group = table.find(row);
+    if (group == table.count) continue;
+    const i64 start = table.start(group), size = table.ends[group] - start;
+    const i64 column = (row - start) / block_rows, width = (size + block_rows - 1) / block_rows;
+    const int first = static_cast<int>(column % 4);
+    const bool together = first == 0 && b == 0 && blocks_across == 4 && column + 4 <= width;
+    const int count = together ? 4 : column + 1 == width ? 4 - first : 1;  // the last one pads
+    u8* to =
+        s.data + rows * table.padded_blocks[group] + (s.row / 128 * ((width + 3) / 4) + column / 4) * 512;
+    if (together) {
+      store_tile<threads>(to, tile);
+      break;
+    }
+    for (int r = static_cast<int>(threadIdx.x); r < 128; r += threads) {
+      store_word(to + 4 * CodeTile::word(r), tile.codes(r) >> 8 * b & 0xFF, first, count);
+    }
+  }
+  zero_share<threads>(s.data, rows * table.all_blocks, rows * (s.blocks + 4 * i64{groups}));
+}
+
+}  // namespace mxjit

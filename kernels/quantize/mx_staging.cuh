@@ -1,0 +1,36 @@
+// What of a tile passes through shared memory.
+#pragma once
+
+#include "quantize/mx_codes.cuh"
+#include "quantize/mx_groups.cuh"
+#include "quantize/mx_maxima.cuh"
+#include "quantize/panel.cuh"
+#include "quantize/turned_tile.cuh"
+
+namespace mxjit {
+
+/// Nothing but its address.
+struct Absent {};
+
+template <bool condition, class T>
+struct If {
+  using type = T;
+};
+template <class T>
+struct If<false, T> {
+  using type = Absent;
+};
+
+template <class Config>
+struct Staging {
+  static constexpr int bands = (Lane<Config>::tile_rows + 127) / 128;  // of rows, as high as a code tile
+  static constexpr bool exchanges = Config::block_rows == 128 || Config::block_columns == 128;
+
+  CodeTile row_codes[Config::row ? bands : 1][Config::warps_n];
+  CodeTile col_codes[bands];
+  typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
+  typename If<exchanges, MaximaExchange<Config>>::type exchange;
+  typename If<(Config::group_alignment > 0), GroupTable<Config::max_groups>>::type groups;
+};
+
+}  // namespace mxjit
