@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mxjit/error.hpp"
+#include "mxjit/gemm.hpp"
 #include "mxjit/quantize.hpp"
 
 struct CUstream_st;
@@ -55,6 +56,21 @@ class QuantizePlan {
   std::shared_ptr<const State> state_;
 };
 
+/// A GEMM resolved to a loaded kernel and its tile, as QuantizePlan.
+class GemmPlan {
+ public:
+  /// Launches on `stream` of the plan's context, for tensors of the dtypes planned for, aligned to 16 bytes
+  /// where the planned ones were, with bias and beta (zero or not) as then; extents, pitches and values may
+  /// differ, the tile stays. Throws as QuantizePlan::launch.
+  void launch(const GemmArgs& args, Stream stream) const;
+
+ private:
+  friend class Context;
+  struct State;
+  explicit GemmPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
 /// Thread-safe. Belongs to the CUDA context that is current in the calling thread at construction, or to the
 /// primary context of device 0 where none is.
 class Context {
@@ -72,6 +88,11 @@ class Context {
   void quantize(const QuantizeOptions& options, const QuantizeArgs& args, Stream stream);
   /// Compiles and loads, without launching. The tensors must be as quantize() wants them.
   QuantizePlan plan(const QuantizeOptions& options, const QuantizeArgs& args);
+
+  /// Multiplies, as quantize() quantizes. The first call of a kind and tile compiles.
+  void gemm(const GemmOptions& options, const GemmArgs& args, Stream stream);
+  /// Compiles and loads, without launching. The tensors must be as gemm() wants them.
+  GemmPlan plan(const GemmOptions& options, const GemmArgs& args);
 
  private:
   friend struct dispatch::ContextAccess;

@@ -3,5 +3,6 @@
 
 #include "mxjit/context.hpp"   // IWYU pragma: export
 #include "mxjit/error.hpp"     // IWYU pragma: export
+#include "mxjit/gemm.hpp"      // IWYU pragma: export
 #include "mxjit/quantize.hpp"  // IWYU pragma: export
 #include "mxjit/types.hpp"     // IWYU pragma: export

@@ -58,6 +58,11 @@ enum class ScaleLayout : std::uint8_t {
 };
 std::string_view to_string(ScaleLayout layout);
 
+/// How a GEMM adds up. promote: FP8 tensor cores, fp32 outside them every 128 of K. fast: the FP8 tensor
+/// cores' own accumulator, about 14 bits. exact: operands decoded to bf16, which is exact, and fp32.
+enum class Accumulation : std::uint8_t { promote, fast, exact };
+std::string_view to_string(Accumulation accumulation);
+
 /// The elements that share one scale, written as rows x cols along the scaled axis: mx 32 is {1, 32}.
 struct Block {
   enum class Kind : std::uint8_t { extents, row, tensor };

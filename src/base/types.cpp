@@ -98,4 +98,16 @@ std::string_view to_string(ScaleLayout layout) {
   return "unknown";
 }
 
+std::string_view to_string(Accumulation accumulation) {
+  switch (accumulation) {
+    case Accumulation::promote:
+      return "promote";
+    case Accumulation::fast:
+      return "fast";
+    case Accumulation::exact:
+      return "exact";
+  }
+  return "unknown";
+}
+
 }  // namespace mxjit

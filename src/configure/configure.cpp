@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "configure/gemm.hpp"
 #include "configure/quantize.hpp"
 #include "mxjit/error.hpp"
 
@@ -11,10 +12,11 @@ std::vector<Configuration> configure(const problem::Problem& problem, const Prof
   if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op)) {
     return configure_quantize(*quantize, profile);
   }
-  throw Error(
-      ErrorCode::unsupported,
-      fmt::format("op \"{}\" has no kernel in this version; \"quantize\" has", problem::op_name(problem)),
-      "/op");
+  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) return configure_gemm(*gemm, profile);
+  throw Error(ErrorCode::unsupported,
+              fmt::format("op \"{}\" has no kernel in this version; \"quantize\" and \"gemm\" have",
+                          problem::op_name(problem)),
+              "/op");
 }
 
 }  // namespace mxjit::configure

@@ -6,6 +6,8 @@
 
 #include "cache/cache.hpp"
 #include "configure/profile.hpp"
+#include "dispatch/gemm_key.hpp"
+#include "dispatch/gemm_launch.hpp"
 #include "dispatch/plan_table.hpp"
 #include "dispatch/quantize_key.hpp"
 #include "dispatch/quantize_launch.hpp"
@@ -30,6 +32,17 @@ struct QuantizePlan::State {
   void launch(const QuantizeArgs& args, Stream stream) const;
 };
 
+struct GemmPlan::State {
+  std::shared_ptr<const driver::DeviceContext> device;
+  GemmOptions options;
+  dispatch::GemmKey key;
+  driver::LoadedKernel kernel;
+  dispatch::GemmRecipe recipe;
+
+  /// As QuantizePlan::State::launch.
+  void launch(const GemmArgs& args, const dispatch::GemmSizes& sizes, Stream stream) const;
+};
+
 struct Context::State {
   State(std::shared_ptr<const driver::DeviceContext> device_context,
         std::shared_ptr<driver::Libraries> loaded, std::shared_ptr<cache::Cache> kernel_cache);
@@ -39,6 +52,7 @@ struct Context::State {
   std::shared_ptr<cache::Cache> cache;
   const configure::Profile& profile;
   dispatch::PlanTable<dispatch::QuantizeKey, QuantizePlan::State> quantize_plans;
+  dispatch::PlanTable<dispatch::GemmKey, GemmPlan::State> gemm_plans;
   bool check_pointers = false;  // in every call, not only in the first of a key
 
   /// The plan of a call whose key the table lacks: made, or, while `stream` captures, put together from
@@ -52,6 +66,10 @@ struct Context::State {
   /// As make_plan, from kernels that are loaded already; Error(not_loaded) naming the first that is not.
   std::shared_ptr<const QuantizePlan::State> plan_of_loaded(const QuantizeOptions& options,
                                                             const dispatch::QuantizeKey& key);
+  std::shared_ptr<const GemmPlan::State> make_gemm_plan(const GemmOptions& options,
+                                                        const dispatch::GemmKey& key);
+  std::shared_ptr<const GemmPlan::State> gemm_plan_of_loaded(const GemmOptions& options,
+                                                             const dispatch::GemmKey& key);
 };
 
 namespace dispatch {

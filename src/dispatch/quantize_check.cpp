@@ -8,104 +8,11 @@
 #include <span>
 #include <string>
 
+#include "dispatch/tensor_check.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::dispatch {
 namespace {
-
-using Extents = std::array<std::int64_t, 4>;
-
-[[noreturn, gnu::cold]] void refuse(const char* argument, const std::string& expected,
-                                    const std::string& came) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: expected {}, got {}", argument, expected, came),
-              argument);
-}
-
-[[gnu::cold]] std::string shape_text(const Extents& shape, int rank) {
-  return fmt::format("({})", fmt::join(std::span(shape).first(static_cast<std::size_t>(rank)), ", "));
-}
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-
-// Products of extents; `ok` turns false on overflow and stays so.
-struct Checked {
-  bool ok = true;
-  std::int64_t times(std::int64_t a, std::int64_t b) {
-    std::int64_t product = 0;
-    if (__builtin_mul_overflow(a, b, &product)) ok = false;
-    return ok ? product : 0;
-  }
-  std::int64_t round_up(std::int64_t a, std::int64_t b) { return times(ceil_div(a, b), b); }
-};
-
-// The bytes of a tensor: `rows` rows of `row_bytes`, `pitch_bytes` apart.
-struct Span {
-  const char* name = nullptr;
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;  // equal to begin where there are no bytes
-  std::uint64_t row_bytes = 0;
-  std::uint64_t pitch_bytes = 0;
-  std::uint64_t rows = 0;
-};
-
-bool overlap(const Span& a, const Span& b) {
-  if (a.begin == a.end || b.begin == b.end) return false;
-  if (a.end <= b.begin || b.end <= a.begin) return false;
-  // Columns of one pitched matrix share a range of addresses and no byte.
-  if (a.pitch_bytes == b.pitch_bytes && a.rows > 1 && b.rows > 1) {
-    const std::uint64_t pitch = a.pitch_bytes;
-    const std::uint64_t shift =
-        b.begin >= a.begin ? (b.begin - a.begin) % pitch : (pitch - (a.begin - b.begin) % pitch) % pitch;
-    if (shift >= a.row_bytes && shift + b.row_bytes <= pitch) return false;
-  }
-  return true;
-}
-
-// Checks pitch, size, pointer and element alignment of a tensor whose dtype and shape are right.
-Span check_memory(const char* name, const Tensor& tensor) {
-  const std::int64_t columns = tensor.shape[static_cast<std::size_t>(tensor.rank) - 1];
-  if (tensor.pitch != 0 && tensor.pitch < columns)
-    refuse(name, fmt::format("a pitch of 0 (packed) or at least the row extent {}", columns),
-           fmt::format("pitch {}", tensor.pitch));
-  Checked checked;
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < tensor.rank; ++i)
-    rows = checked.times(rows, tensor.shape[static_cast<std::size_t>(i)]);
-  const auto element = static_cast<std::int64_t>(size_of_element(tensor.dtype));
-  const std::int64_t row_bytes = checked.times(columns, element);
-  const std::int64_t pitch_bytes = checked.times(row_pitch(tensor), element);
-  const std::int64_t size = checked.times(rows, pitch_bytes);
-  if (!checked.ok) refuse(name, "a size that fits 63 bits", shape_text(tensor.shape, tensor.rank));
-  Span span{.name = name,
-            .row_bytes = static_cast<std::uint64_t>(row_bytes),
-            .pitch_bytes = static_cast<std::uint64_t>(pitch_bytes),
-            .rows = static_cast<std::uint64_t>(rows)};
-  if (rows == 0 || columns == 0) return span;
-  if (tensor.data == nullptr)
-    refuse(name, fmt::format("a device pointer for {}", shape_text(tensor.shape, tensor.rank)),
-           "a null pointer");
-  span.begin = reinterpret_cast<std::uintptr_t>(tensor.data);
-  if (span.begin % static_cast<std::uintptr_t>(element) != 0)
-    refuse(name, fmt::format("a base that is a multiple of the element's {} bytes", element),
-           fmt::format("address {:#x}", span.begin));
-  // The last row ends after its own elements, not after a pitch.
-  const std::uint64_t bytes = static_cast<std::uint64_t>(size - pitch_bytes + row_bytes);
-  if (span.begin > std::numeric_limits<std::uintptr_t>::max() - bytes)
-    refuse(name, "a tensor inside the address space",
-           fmt::format("address {:#x}, {} bytes", span.begin, bytes));
-  span.end = span.begin + bytes;
-  return span;
-}
-
-void check_shape(const char* name, const Tensor& tensor, const Extents& shape, int rank) {
-  bool same = tensor.rank == rank;
-  for (int i = 0; same && i < rank; ++i)
-    same = tensor.shape[static_cast<std::size_t>(i)] == shape[static_cast<std::size_t>(i)];
-  if (same) return;
-  const bool printable = tensor.rank >= 0 && tensor.rank <= 4;
-  refuse(name, "shape " + shape_text(shape, rank),
-         printable ? shape_text(tensor.shape, tensor.rank) : fmt::format("rank {}", tensor.rank));
-}
 
 Span check_data(const char* name, const Tensor& tensor, DType format, const Extents& shape, int rank) {
   if (tensor.dtype != format)
@@ -115,67 +22,22 @@ Span check_data(const char* name, const Tensor& tensor, DType format, const Exte
   return check_memory(name, tensor);
 }
 
-struct ScaleShape {
-  Extents shape{};
-  int rank = 0;
-};
-
-// The scales of `across` x `along` elements, blocks lying along the second; `experts` < 0: a 2D problem.
-// `col`: groups cut `along`; otherwise they cut `across`.
-ScaleShape scale_shape(const char* name, const QuantizeOptions& options, std::int64_t experts,
-                       std::int64_t across, std::int64_t along, bool col) {
-  const Block& block = options.block;
-  const bool batched = experts >= 0;
-  ScaleShape scales;
-  const auto append = [&](std::int64_t extent) {
-    scales.shape[static_cast<std::size_t>(scales.rank)] = extent;
-    ++scales.rank;
-  };
-  if (block.kind == Block::Kind::tensor) {
-    append(1);
-    return scales;
-  }
+// The scales of one axis: groups change only blocked ones, whose size leaves room for each group's padding.
+ScaleShape scales_of(const char* name, const QuantizeOptions& options, std::int64_t experts,
+                     std::int64_t across, std::int64_t along, bool col) {
+  const std::int64_t groups = options.groups.count;
+  const bool placed =
+      options.scale_layout == ScaleLayout::blocked && groups > 0 && (col || options.groups.alignment < 128);
+  if (!placed) return scale_shape(name, options.block, options.scale_layout, experts, across, along);
+  const std::int64_t blocks = ceil_div(along, options.block.cols);
   Checked checked;
-  if (options.scale_layout == ScaleLayout::blocked) {
-    const std::int64_t groups = options.groups.count;
-    std::int64_t rows = checked.round_up(across, 128);
-    std::int64_t columns = checked.round_up(ceil_div(along, block.cols), 4);
-    if (groups > 0 && col) columns = ceil_div(along, block.cols) + 4 * groups;
-    if (groups > 0 && !col && options.groups.alignment < 128) rows = across + 128 * groups;
-    append(checked.times(batched ? experts : 1, checked.times(rows, columns)));
-    if (!checked.ok)
-      refuse(name, "a size that fits 63 bits", fmt::format("scales of {} x {}", across, along));
-    return scales;
-  }
-  if (batched) append(experts);
-  if (block.kind == Block::Kind::row) {
-    append(across);
-    return scales;
-  }
-  const std::int64_t rows = ceil_div(across, block.rows);
-  const std::int64_t columns = ceil_div(along, block.cols);
-  if (options.scale_layout == ScaleLayout::mn_major) {
-    append(columns);
-    append(checked.round_up(rows, 4));
-    if (!checked.ok)
-      refuse(name, "a size that fits 63 bits", fmt::format("scales of {} x {}", across, along));
-    return scales;
-  }
-  append(rows);
-  append(columns);
+  const std::int64_t rows = col ? checked.round_up(across, 128) : across + 128 * groups;
+  const std::int64_t columns = col ? blocks + 4 * groups : checked.round_up(blocks, 4);
+  ScaleShape scales;
+  scales.shape[0] = checked.times(rows, columns);
+  scales.rank = 1;
+  if (!checked.ok) refuse(name, "a size that fits 63 bits", fmt::format("scales of {} x {}", across, along));
   return scales;
-}
-
-Span check_scales(const char* name, const Tensor& tensor, const QuantizeOptions& options,
-                  const ScaleShape& expected) {
-  const bool mx = options.scaling == Scaling::mx;
-  const bool right =
-      mx ? tensor.dtype == DType::e8m0 || tensor.dtype == DType::u8 : tensor.dtype == DType::fp32;
-  if (!right) refuse(name, mx ? "dtype e8m0 or u8" : "dtype fp32", std::string(to_string(tensor.dtype)));
-  check_shape(name, tensor, expected.shape, expected.rank);
-  if (tensor.pitch != 0 && tensor.pitch != tensor.shape[static_cast<std::size_t>(tensor.rank) - 1])
-    refuse(name, "packed scales (pitch 0)", fmt::format("pitch {}", tensor.pitch));
-  return check_memory(name, tensor);
 }
 
 void check_absent(const char* name, const Tensor& tensor, const char* axis) {
@@ -285,7 +147,7 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
     shape[last] = n;
     spans[count++] = check_data("q_row", args.q_row, options.format, shape, x.rank);
     spans[count++] =
-        check_scales("s_row", args.s_row, options, scale_shape("s_row", options, experts, m, n, false));
+        check_scales("s_row", args.s_row, options.scaling, scales_of("s_row", options, experts, m, n, false));
   } else {
     check_absent("q_row", args.q_row, "row");
     check_absent("s_row", args.s_row, "row");
@@ -295,7 +157,7 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
     shape[last] = m;
     spans[count++] = check_data("q_col", args.q_col, options.format, shape, x.rank);
     spans[count++] =
-        check_scales("s_col", args.s_col, options, scale_shape("s_col", options, experts, n, m, true));
+        check_scales("s_col", args.s_col, options.scaling, scales_of("s_col", options, experts, n, m, true));
   } else {
     check_absent("q_col", args.q_col, "col");
     check_absent("s_col", args.s_col, "col");
@@ -319,19 +181,7 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
 
 void check_pointers(const driver::DeviceContext& device, const QuantizeOptions& options,
                     const QuantizeArgs& args) {
-  const auto look = [&](const char* name, const Tensor& tensor) {
-    if (tensor.data == nullptr) return;  // a tensor without elements
-    int ordinal = -1;
-    const CUresult result = device.api().pointer_get_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                                               reinterpret_cast<CUdeviceptr>(tensor.data));
-    const std::string expected = fmt::format("memory of device {}", device.device());
-    const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
-    if (result != CUDA_SUCCESS)
-      refuse(name, expected,
-             fmt::format("address {:#x}, which the driver does not know as device memory", address));
-    if (ordinal != device.device())
-      refuse(name, expected, fmt::format("address {:#x} of device {}", address, ordinal));
-  };
+  const auto look = [&](const char* name, const Tensor& tensor) { check_pointer(device, name, tensor); };
   look("x", args.x);
   if (options.axes.row) {
     look("q_row", args.q_row);

@@ -1,36 +1,11 @@
 // Every property of a quantize call that can be checked without looking at device memory.
 #pragma once
 
+#include "dispatch/tensor_check.hpp"
 #include "driver/device_context.hpp"
 #include "mxjit/quantize.hpp"
 
 namespace mxjit::dispatch {
-
-/// size_of, known to the inliner: called for every tensor of every launch.
-inline std::uint64_t size_of_element(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::bf16:
-    case DType::fp16:
-    case DType::u16:
-    case DType::i16:
-      return 2;
-    case DType::fp32:
-    case DType::u32:
-    case DType::i32:
-      return 4;
-    case DType::fp64:
-    case DType::u64:
-    case DType::i64:
-      return 8;
-    default:
-      return 1;
-  }
-}
-
-/// Elements between consecutive rows, the default of packed rows filled in. Expects a rank of at least 1.
-inline std::int64_t row_pitch(const Tensor& tensor) noexcept {
-  return tensor.pitch != 0 ? tensor.pitch : tensor.shape[static_cast<std::size_t>(tensor.rank) - 1];
-}
 
 /// Options that belong together: format, scaling, block, rounding, layout and axes. Throws
 /// Error(invalid_argument) naming the field, what is allowed and what came.

@@ -50,6 +50,16 @@ void launch_quantize_problem(Context& context, const problem::Quantize& quantize
   context.quantize(options, args, stream);
 }
 
+std::optional<OperandScale> scale_of(const problem::Operand& operand) {
+  using Span = problem::OperandScaling::Span;
+  if (!operand.scaling) return std::nullopt;
+  OperandScale scale{
+      .scaling = operand.scaling->kind, .block = operand.scaling->block, .layout = operand.scaling->layout};
+  if (operand.scaling->span == Span::tensor) scale.block = {.kind = Block::Kind::tensor};
+  if (operand.scaling->span == Span::row) scale.block = {.kind = Block::Kind::row};
+  return scale;
+}
+
 // The bytes of `inputs` that `decl` names. Checked here, where the copy to the device reads them.
 const HostTensor& checked_input(const problem::TensorDecl& decl, const TensorMap& inputs) {
   const auto found = inputs.find(decl.name);
@@ -80,12 +90,36 @@ Tensor describe(DType dtype, const std::vector<std::int64_t>& shape, void* data)
 
 }  // namespace
 
+GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors) {
+  GemmCall call;
+  call.options.a_scale = scale_of(gemm.a);
+  call.options.b_scale = scale_of(gemm.b);
+  call.options.a_mn_major = gemm.a.mn_major;
+  call.options.b_mn_major = gemm.b.mn_major;
+  call.options.accumulation = gemm.accumulation;
+  call.options.output = gemm.d.tensor.dtype;
+  call.args.a = take(tensors, "a");
+  call.args.b = take(tensors, "b");
+  call.args.d = take(tensors, "d");
+  if (call.options.a_scale) call.args.a_scale = take(tensors, "a_scale");
+  if (call.options.b_scale) call.args.b_scale = take(tensors, "b_scale");
+  if (gemm.beta != 0.0) call.args.c = take(tensors, "c");
+  if (gemm.bias) call.args.bias = take(tensors, "bias");
+  call.args.alpha = static_cast<float>(gemm.alpha);
+  call.args.beta = static_cast<float>(gemm.beta);
+  return call;
+}
+
 void launch_problem(Context& context, const problem::Problem& problem, const DeviceTensors& tensors,
                     Stream stream) {
   // Refuses, with the field's name, what has no kernel.
   configure::configure(problem, ContextAccess::state(context).profile);
   if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op))
     return launch_quantize_problem(context, *quantize, tensors, stream);
+  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) {
+    const GemmCall call = gemm_call(*gemm, tensors);
+    return context.gemm(call.options, call.args, stream);
+  }
   throw Error(ErrorCode::unsupported, fmt::format("op \"{}\" has no launch", problem::op_name(problem)),
               "/op");
 }

@@ -13,6 +13,14 @@ namespace mxjit::dispatch {
 /// Tensors in device memory by the names of problem::tensors.
 using DeviceTensors = std::map<std::string, Tensor>;
 
+/// What Context::gemm is called with for a problem.
+struct GemmCall {
+  GemmOptions options;
+  GemmArgs args;
+};
+/// Throws Error(invalid_argument) naming a tensor that is missing. Leaves out what gemm() does not execute.
+GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors);
+
 /// Launches a concrete problem on `stream`, asynchronously. Shapes are the stored ones of problem::tensors;
 /// pitches are the tensors' own. Throws Error(invalid_argument) naming the tensor, Error(unsupported) for an
 /// op or option that has no kernel.

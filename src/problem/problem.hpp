@@ -139,10 +139,7 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// promote: FP8 tensor cores, fp32 outside them. fast: the FP8 tensor cores' own accumulator. exact: operands
-/// decoded to bf16 exactly, fp32 accumulation.
-enum class Accumulation : std::uint8_t { promote, fast, exact };
-std::string_view to_string(Accumulation accumulation);
+using mxjit::Accumulation;
 
 /// m: ragged rows of A, ends in `offsets`. m_masked: A (G,Mmax,K) with `counts`. ids: an expert per row.
 /// k: ragged contraction, D (G,M,N).

@@ -118,18 +118,6 @@ std::string_view to_string(Placement placement) {
   return "unknown";
 }
 
-std::string_view to_string(Accumulation accumulation) {
-  switch (accumulation) {
-    case Accumulation::promote:
-      return "promote";
-    case Accumulation::fast:
-      return "fast";
-    case Accumulation::exact:
-      return "exact";
-  }
-  return "unknown";
-}
-
 std::string_view to_string(GemmGroupKind kind) {
   switch (kind) {
     case GemmGroupKind::m:

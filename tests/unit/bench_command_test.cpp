@@ -27,7 +27,7 @@ TEST(BenchCommand, NamesWhatIsWrong) {
   BenchOptions options;
   options.suite = "quantise";
   EXPECT_EQ(error_of(options), ErrorCode::invalid_argument);
-  options.suite = "gemm";
+  options.suite = "gemm_mx";
   EXPECT_EQ(error_of(options), ErrorCode::unsupported);
   const TemporaryFolder folder;
   options.suite = "dispatch";

@@ -90,7 +90,7 @@ TEST(Configure, RefusesByName) {
   EXPECT_EQ(refused(quantize(std::string(bf16) + R"(, "pre": {"kind": "rmsnorm", "eps": 1e-6})")), "/pre");
   EXPECT_EQ(
       refused(problem::parse(
-          R"({"schema": 1, "op": "gemm", "a": {"dtype": "bf16", "shape": [8, 16]}, "b": {"dtype": "bf16", "shape": [8, 16]}})")),
+          R"({"schema": 1, "op": "pad_groups", "input": {"dtype": "bf16", "shape": [8, 16]}, "groups": {"count": 2}, "alignment": 32})")),
       "/op");
   EXPECT_EQ(refused(quantize(bf16)), "nothing");
 }

@@ -50,6 +50,22 @@ QuantizeArgs row_args(std::int64_t m, std::int64_t n) {
           .s_row = tensor(0x30000000, DType::e8m0, {m, (n + 31) / 32})};
 }
 
+// Row-wise, aligned: the Hopper kernel's.
+GemmOptions rowwise() {
+  GemmOptions options;
+  options.a_scale = options.b_scale = OperandScale{.block = {.kind = Block::Kind::row}};
+  return options;
+}
+GemmArgs gemm_args(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.a = tensor(0x10000000, DType::e4m3, {m, k}),
+          .a_scale = tensor(0x20000000, DType::fp32, {m}),
+          .b = tensor(0x30000000, DType::e4m3, {n, k}),
+          .b_scale = tensor(0x40000000, DType::fp32, {n}),
+          .d = tensor(0x50000000, DType::bf16, {m, n}),
+          .c = {},
+          .bias = {}};
+}
+
 constexpr CUstream stream = nullptr;
 
 template <typename Call>
@@ -133,6 +149,69 @@ TEST_F(ContextOnStub, WarmCallsAllocateNothing) {
   counting = false;
   EXPECT_EQ(allocations, 0);
   EXPECT_EQ(stub().launches, 200U);
+}
+
+TEST_F(ContextOnStub, WarmGemmCallsNeitherCompileNorLoadNorAllocate) {
+  const auto context = make();
+  const GemmArgs args = gemm_args(128, 512, 1024), other = gemm_args(127, 512, 2048);
+  const GemmPlan plan = context->plan(rowwise(), args);
+  context->gemm(rowwise(), args, stream);
+  context->gemm(rowwise(), other, stream);
+  const int compiles = compiler_->compiles;
+  EXPECT_LE(compiles, 2);  // the two may get different tiles
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < 100; ++i) {
+    context->gemm(rowwise(), args, stream);
+    context->gemm(rowwise(), other, stream);
+    plan.launch(args, stream);
+  }
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(compiler_->compiles, compiles);
+  EXPECT_EQ(stub().launches, 302U);
+  EXPECT_EQ(stub().strict_loads, 0U);
+}
+
+TEST_F(ContextOnStub, GemmWithoutOutputLaunchesNothingAndABatchOneByOne) {
+  const auto context = make();
+  context->gemm(rowwise(), gemm_args(0, 512, 256), stream);
+  context->gemm(rowwise(), gemm_args(128, 0, 256), stream);
+  EXPECT_EQ(compiler_->compiles, 0);
+  EXPECT_EQ(stub().launches, 0U);
+  context->gemm(rowwise(), gemm_args(128, 512, 0), stream);  // D is still written
+  EXPECT_EQ(stub().launches, 1U);
+  GemmArgs batch = gemm_args(128, 512, 256);
+  batch.a = tensor(0x10000000, DType::e4m3, {3, 128, 256});
+  batch.a_scale = tensor(0x20000000, DType::fp32, {3, 128});
+  batch.b = tensor(0x30000000, DType::e4m3, {3, 512, 256});
+  batch.b_scale = tensor(0x40000000, DType::fp32, {3, 512});
+  batch.d = tensor(0x50000000, DType::bf16, {3, 128, 512});
+  context->gemm(rowwise(), batch, stream);
+  EXPECT_EQ(stub().launches, 4U);
+}
+
+TEST_F(ContextOnStub, GemmThatIsNotLoadedLeavesACaptureIntact) {
+  const auto context = make();
+  stub().capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  expect_error(ErrorCode::not_loaded, "stream",
+               [&] { context->gemm(rowwise(), gemm_args(128, 512, 256), stream); });
+  EXPECT_EQ(compiler_->compiles, 0);
+  stub().capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  context->gemm(rowwise(), gemm_args(128, 512, 256), stream);
+  stub().capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  context->gemm(rowwise(), gemm_args(128, 512, 256), stream);
+  EXPECT_EQ(stub().launches, 2U);
+}
+
+TEST_F(ContextOnStub, GemmPlansRefuseWhatTheyWereNotMadeFor) {
+  const auto context = make();
+  const GemmPlan plan = context->plan(rowwise(), gemm_args(128, 512, 256));
+  EXPECT_NO_THROW(plan.launch(gemm_args(999, 64, 512), stream));
+  GemmArgs unaligned = gemm_args(128, 512, 256);
+  unaligned.a.data = reinterpret_cast<void*>(0x10000001);
+  expect_error(ErrorCode::invalid_argument, "a", [&] { plan.launch(unaligned, stream); });
+  expect_error(ErrorCode::invalid_argument, "a", [&] { plan.launch(gemm_args(128, 512, 0), stream); });
 }
 
 TEST_F(ContextOnStub, EmptyTensorsLaunchNothing) {

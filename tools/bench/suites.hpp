@@ -18,6 +18,7 @@ struct Suite {
 Result run_dispatch(const BenchOptions& options);
 Result run_compile(const BenchOptions& options);
 Result run_quantize(const BenchOptions& options);
+Result run_gemm(const BenchOptions& options);
 
 /// The suites of this version.
 std::span<const Suite> suites();

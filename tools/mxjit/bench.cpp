@@ -14,7 +14,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       app, invocation, "bench", "Run a benchmark suite",
       "With --out, writes DIR/SUITE.json and DIR/SUITE.md.\n\n"
       "Suites: dispatch (host time of a call), compile (time to a kernel, cold and warm), quantize (of the\n"
-      "copy roof).\n\n"
+      "copy roof), gemm (beside cuBLASLt).\n\n"
       "Examples:\n"
       "  mxjit bench dispatch\n"
       "  mxjit bench quantize --out results",
@@ -24,7 +24,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
         if (!common.cache.empty()) options->cache_dir = common.cache;
         return bench::bench_command(*options);
       });
-  command->add_option("SUITE", options->suite, "dispatch, compile or quantize")->required();
+  command->add_option("SUITE", options->suite, "dispatch, compile, quantize or gemm")->required();
   command->add_option("--out", *out, "Folder for the result files")->type_name("DIR");
   command->add_flag("--quick", options->quick, "Fewer shapes and samples: a smoke test, no measurement");
 }

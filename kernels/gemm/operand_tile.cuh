@@ -1,0 +1,119 @@
+// One operand's way from memory, at any strides, to a tile of bf16 in shared memory.
+#pragma once
+
+#include "gemm/elements.cuh"
+#include "gemm/params.cuh"
+
+namespace mxjit {
+
+/// What scales an operand: nothing; one fp32 factor; one a row; one a 128-block; one E8M0 code a block, in a
+/// matrix or in 128 x 4 tiles.
+enum class ScaleForm { none, tensor, row, block, codes, codes_blocked };
+
+/// 64 rows of 32 values along K. The padding keeps the eight rows of a fragment in different banks.
+struct StagedTile {
+  static constexpr int pitch = 40;
+  alignas(16) u16 values[general_tile * pitch];
+
+  __device__ __forceinline__ u32 pair(int row, int k) const {
+    return *reinterpret_cast<const u32*>(values + row * pitch + k);
+  }
+};
+
+__device__ __forceinline__ float widen_code(u32 code) {  // E8M0
+  if (code == 0) return __uint_as_float(0x00400000);
+  return __uint_as_float(code == 255 ? 0x7fc00000 : code << 23);
+}
+
+template <Element type>
+__device__ __forceinline__ float widen_fp8(u16 value) {
+  u32 halves;
+  if constexpr (type == Element::e4m3) {
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(value));
+  } else {
+    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(value));
+  }
+  return widen_fp16(static_cast<u16>(halves));
+}
+
+/// Eight elements a thread of 256, neighbouring threads along what memory holds contiguously: K, or,
+/// mn_major, the rows.
+template <Element type, bool mn_major, ScaleForm form, int block_rows, int block_cols>
+class OperandTile {
+ public:
+  __device__ OperandTile(const GemmOperand& operand, i64 batch, i64 first_row, i64 rows, i64 k)
+      : operand_(operand), first_row_(first_row), rows_(rows), k_(k) {
+    data_ = static_cast<const u8*>(operand.data) + batch * operand.batch_stride * bytes;
+    codes_ = static_cast<const u8*>(operand.scale) + (coded ? batch * operand.scale_batch_stride : 0);
+  }
+
+  /// Asks for the tile at `k`. Elements outside the operand count as zero, whatever scales them.
+  __device__ __forceinline__ void fetch(i64 k) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const i64 row = first_row_ + row_of(i), at_k = k + k_of(i);
+      raw_[i] = 0;
+      code_[i] = 127;
+      if (row < rows_ && at_k < k_) {
+        const i64 at = mn_major ? at_k * operand_.pitch + row : row * operand_.pitch + at_k;
+        if constexpr (bytes == 1) {
+          raw_[i] = data_[at];
+        } else {
+          raw_[i] = reinterpret_cast<const u16*>(data_)[at];
+        }
+        if constexpr (coded) code_[i] = codes_[code_at(row, at_k / block_cols)];
+      }
+    }
+  }
+
+  /// Decodes what fetch brought.
+  __device__ __forceinline__ void stage(StagedTile& tile) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      u16 value = raw_[i];
+      if constexpr (type != Element::bf16 || coded) {
+        float wide;
+        if constexpr (type == Element::bf16) {
+          wide = widen_bf16(value);
+        } else {
+          wide = widen_fp8<type>(value);
+        }
+        if constexpr (coded) wide *= widen_code(code_[i]);
+        value = static_cast<u16>(pack_pair<Element::bf16>(wide, 0.0f));
+      }
+      tile.values[row_of(i) * StagedTile::pitch + k_of(i)] = value;
+    }
+  }
+
+ private:
+  static constexpr int count = general_tile * 32 / 256;
+  static constexpr int bytes = type == Element::bf16 ? 2 : 1;
+  static constexpr bool coded = form == ScaleForm::codes || form == ScaleForm::codes_blocked;
+
+  __device__ __forceinline__ int row_of(int i) const {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    return mn_major ? lane + i / 4 * 32 : warp + i * 8;
+  }
+  __device__ __forceinline__ int k_of(int i) const {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    return mn_major ? warp * 4 + i % 4 : lane;
+  }
+  __device__ __forceinline__ i64 code_at(i64 row, i64 block) const {
+    if constexpr (form == ScaleForm::codes_blocked) {
+      // Tall blocks repeat their code over their rows.
+      const i64 tiles = ((k_ + block_cols - 1) / block_cols + 3) / 4;
+      return (row / 128 * tiles + block / 4) * 512 + row % 32 * 16 + row / 32 % 4 * 4 + block % 4;
+    } else {
+      return row / block_rows * operand_.scale_row_stride + block * operand_.scale_k_stride;
+    }
+  }
+
+  const GemmOperand& operand_;
+  const u8* data_;
+  const u8* codes_;
+  i64 first_row_, rows_, k_;
+  u16 raw_[count];
+  u8 code_[count];
+};
+
+}  // namespace mxjit

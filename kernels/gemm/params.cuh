@@ -1,0 +1,73 @@
+// Launch parameters of the GEMM kernels and the sizes that follow from a tile. Included by the device
+// templates and by the host code that launches them.
+#pragma once
+
+#include "ptx/tensor_map.cuh"
+#include "ptx/types.cuh"
+
+namespace mxjit {
+
+/// D (m x n) = alpha * decode(A (m x k)) * decode(B (n x k))^T + beta * C + bias, row-major, rounded once.
+struct GemmArguments {
+  const float* a_scale;  // factors that decode; where they lie is the template's a_span
+  const float* b_scale;
+  const void* bias;  // n elements, or null
+  const void* c;     // beta's matrix, of d's type
+  void* d;
+  i64 ld_c;  // row pitches in elements
+  i64 ld_d;
+  i32 m;
+  i32 n;
+  i32 k;
+  i32 ld_a_scale;  // pitch of a matrix of 128-block factors
+  i32 ld_b_scale;
+  float alpha;
+  float beta;
+};
+
+struct GemmDenseFp8Params {
+  ptx::TensorMap a;  // box: 128 bytes of K x block_m rows, 128-byte swizzle
+  ptx::TensorMap b;  // box: 128 bytes of K x block_n rows (a share of them where a cluster shares B)
+  ptx::TensorMap d;  // box: dense_fp8_out_columns x 64 rows, for 16-bit outputs
+  GemmArguments arguments;
+};
+
+/// Columns of one output box: 128 or 64 bytes of 16-bit elements, which is also the swizzle.
+constexpr int dense_fp8_out_columns(int block_n) { return block_n % 64 == 0 ? 64 : 32; }
+
+/// Dynamic shared memory of a block: stages of A and B, output boxes and the columns' factors of each
+/// warpgroup, two barriers a stage.
+constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int warpgroups, int out_boxes) {
+  return stages * (block_m + block_n) * 128 +
+         warpgroups * (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + block_n * 4) + 16 * stages;
+}
+
+/// One operand of the general kernel, (rows, K) in memory or, mn_major, (K, rows). Distances are in elements;
+/// a batch stride of 0 shares one matrix. Scales: fp32 factors or E8M0 codes, in a matrix of any strides or,
+/// blocked codes, in tiles.
+struct GemmOperand {
+  const void* data;
+  const void* scale;
+  i64 pitch, batch_stride;
+  i64 scale_row_stride, scale_k_stride, scale_batch_stride;
+};
+
+struct GemmGeneralParams {
+  GemmOperand a;
+  GemmOperand b;
+  const void* bias;
+  const void* c;
+  void* d;
+  i64 ld_c, ld_d;
+  i64 batch_c, batch_d;  // elements between the matrices of a batch
+  i64 m, n, k;
+  u32 tiles_m, tiles_n;
+  float alpha;
+  float beta;
+};
+
+/// The general kernel: rows and columns of a block's output tile, and its threads.
+constexpr int general_tile = 64;
+constexpr int general_threads = 256;
+
+}  // namespace mxjit

@@ -1,0 +1,15 @@
+// Register budget of a warpgroup, moved between the warps that copy and the warps that compute.
+#pragma once
+
+namespace mxjit::ptx {
+
+template <int count>
+__device__ __forceinline__ void raise_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ __forceinline__ void drop_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+}  // namespace mxjit::ptx

@@ -1,0 +1,289 @@
+#include "configure/gemm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "configure/gemm_tiles.hpp"
+#include "gemm/params.cuh"
+#include "mxjit/error.hpp"
+#include "problem/layout.hpp"
+
+namespace mxjit::configure {
+namespace {
+
+using Form = GemmTraits::Form;
+
+[[noreturn]] void refuse(const std::string& field, std::string_view what) {
+  throw Error(ErrorCode::unsupported, fmt::format("{}: no kernel in this version for {}", field, what),
+              field);
+}
+
+GemmTraits::Operand operand_traits(const problem::Operand& operand, const std::string& pointer) {
+  using Span = problem::OperandScaling::Span;
+  GemmTraits::Operand traits{.dtype = operand.tensor.dtype, .mn_major = operand.mn_major};
+  if (!operand.scaling) return traits;
+  const problem::OperandScaling& scaling = *operand.scaling;
+  switch (scaling.span) {
+    case Span::tensor:
+      traits.form = Form::tensor;
+      return traits;
+    case Span::row:
+      traits.form = Form::row;
+      return traits;
+    case Span::k:
+      refuse(pointer + "/scaling/block", "one factor per contraction index");
+    case Span::block:
+      break;
+  }
+  traits.block_rows = static_cast<std::uint8_t>(scaling.block.rows);
+  traits.block_cols = static_cast<std::uint8_t>(scaling.block.cols);
+  if (scaling.kind == Scaling::mx) {
+    traits.form = scaling.layout == ScaleLayout::blocked ? Form::codes_blocked : Form::codes;
+  } else {
+    traits.form = scaling.layout == ScaleLayout::mn_major ? Form::block_mn_major : Form::block;
+  }
+  return traits;
+}
+
+bool fits_dense(const GemmTraits::Operand& operand, bool is_a) {
+  if (operand.dtype == DType::bf16 || operand.mn_major) return false;
+  switch (operand.form) {
+    case Form::none:
+    case Form::tensor:
+    case Form::row:
+      return true;
+    case Form::block:
+      return is_a || operand.block_rows == 128;
+    case Form::block_mn_major:
+      return is_a && operand.block_rows == 1;
+    case Form::codes:
+    case Form::codes_blocked:
+      return false;
+  }
+  return false;
+}
+
+bool has_blocks(const GemmTraits& traits) {
+  const auto blocks = [](Form form) { return form == Form::block || form == Form::block_mn_major; };
+  return blocks(traits.a.form) || blocks(traits.b.form);
+}
+
+std::string element(DType dtype) { return fmt::format("Element::{}", to_string(dtype)); }
+
+std::string bias_element(const GemmTraits& traits) {
+  return traits.bias == GemmTraits::no_bias ? "Element::none" : element(static_cast<DType>(traits.bias));
+}
+
+std::string factor_span(const GemmTraits::Operand& operand) {
+  switch (operand.form) {
+    case Form::tensor:
+      return "FactorSpan::tensor";
+    case Form::row:
+      return "FactorSpan::row";
+    case Form::block:
+      return operand.block_rows == 128 ? "FactorSpan::tile" : "FactorSpan::block_plain";
+    case Form::block_mn_major:
+      return "FactorSpan::block_mn_major";
+    case Form::none:
+    case Form::codes:
+    case Form::codes_blocked:
+      break;
+  }
+  return "FactorSpan::none";
+}
+
+std::string scale_form(Form form) {
+  switch (form) {
+    case Form::none:
+      return "ScaleForm::none";
+    case Form::tensor:
+      return "ScaleForm::tensor";
+    case Form::row:
+      return "ScaleForm::row";
+    case Form::block:
+    case Form::block_mn_major:
+      return "ScaleForm::block";
+    case Form::codes:
+      return "ScaleForm::codes";
+    case Form::codes_blocked:
+      return "ScaleForm::codes_blocked";
+  }
+  return {};
+}
+
+// Registers of the warps that copy and of those that compute, by warpgroups that compute: together they must
+// not exceed what the block was launched with. 0: as launched, which is enough.
+struct RegisterSplit {
+  std::int64_t copy, math;
+};
+constexpr std::array<RegisterSplit, 4> register_splits = {{{0, 0}, {0, 0}, {40, 232}, {32, 160}}};
+
+bool promises_bulk(const problem::TensorSpec& tensor) {
+  return tensor.align.has_value() && *tensor.align == 16;
+}
+// Whether the pitch follows from an extent that is a range: then nothing is promised, and both cases occur.
+bool open_pitch(const problem::TensorSpec& tensor) { return !tensor.align.has_value(); }
+
+// The tiles that problems with M in [low, high] can get: M counts by the 64 rows that every tile height is a
+// multiple of.
+void collect_tiles(const GemmTraits& traits, problem::Extent m, std::int64_t n, std::int64_t k, int sm_count,
+                   std::set<int>& chosen) {
+  const std::int64_t low = std::max<std::int64_t>(m.min, 1);
+  for (std::int64_t rows = low; rows <= m.max; rows = (rows + 63) / 64 * 64 + 1)
+    chosen.insert(choose_tile(traits, rows, n, k, sm_count));
+}
+
+void add_dense(const problem::GemmExtents& extents, const GemmTraits& traits, const Profile& profile,
+               std::vector<Configuration>& found) {
+  const std::span<const GemmTile> tiles = gemm_tiles(traits);
+  std::set<int> chosen;
+  constexpr std::int64_t most_rows = std::int64_t{1} << 24;  // a longer range gets every tile
+  if (extents.n.is_range() || extents.k.is_range() || extents.m.max - extents.m.min > most_rows) {
+    for (int i = 0; i < static_cast<int>(tiles.size()); ++i) chosen.insert(i);
+  } else {
+    const problem::Extent m{extents.m.min, std::max<std::int64_t>(extents.m.max, 1)};
+    collect_tiles(traits, m, std::max<std::int64_t>(extents.n.max, 1), extents.k.max, profile.sm_count,
+                  chosen);
+  }
+  for (const int index : chosen)
+    found.push_back(dense_fp8_configuration(traits, tiles[static_cast<std::size_t>(index)]));
+}
+
+}  // namespace
+
+bool is_dense_fp8(const GemmTraits& traits, const Profile& profile) {
+  return profile.target == "sm_90a" && traits.bulk_loads &&
+         traits.accumulation != problem::Accumulation::exact && fits_dense(traits.a, true) &&
+         fits_dense(traits.b, false);
+}
+
+std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
+  if (has_blocks(traits)) return block_tiles;
+  return traits.accumulation == problem::Accumulation::fast ? std::span<const GemmTile>(fast_tiles)
+                                                            : std::span<const GemmTile>(promote_tiles);
+}
+
+int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count) {
+  const std::span<const GemmTile> tiles = gemm_tiles(traits);
+  const std::int64_t k_blocks = (k + 127) / 128;
+  int best = 0;
+  std::int64_t best_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const std::int64_t ns = modelled_ns(tiles[i], m, n, k_blocks, sm_count);
+    if (ns >= best_ns) continue;
+    best_ns = ns;
+    best = static_cast<int>(i);
+  }
+  return best;
+}
+
+Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile) {
+  const bool promote = traits.accumulation != problem::Accumulation::fast || has_blocks(traits);
+  const bool tma_store = traits.bulk_store && traits.d != DType::fp32;
+  const std::int64_t warpgroups = tile.m / 64, out_boxes = tma_store ? 2 : 0;
+  const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
+  Configuration configuration;
+  configuration.kernel = "gemm/dense_fp8";
+  configuration.constants = {
+      {"a", element(traits.a.dtype)},
+      {"b", element(traits.b.dtype)},
+      {"output", element(traits.d)},
+      {"bias", bias_element(traits)},
+      {"beta", traits.beta},
+      {"a_span", factor_span(traits.a)},
+      {"b_span", factor_span(traits.b)},
+      {"accumulation", std::string(promote ? "Accumulation::promote" : "Accumulation::fast")},
+      {"block_m", std::int64_t{tile.m}},
+      {"block_n", std::int64_t{tile.n}},
+      {"parts", std::int64_t{tile.parts}},
+      {"stages", std::int64_t{tile.stages}},
+      {"warpgroups", warpgroups},
+      {"copy_registers", registers.copy},
+      {"math_registers", registers.math},
+      {"tma_store", tma_store},
+      {"out_boxes", out_boxes},
+      {"raster", std::int64_t{8}},
+  };
+  configuration.threads = static_cast<int>((warpgroups + 1) * 128);
+  configuration.min_blocks = 1;
+  configuration.shared_bytes = dense_fp8_shared_bytes(
+      tile.m, tile.n, tile.stages, static_cast<int>(warpgroups), static_cast<int>(out_boxes));
+  return configuration;
+}
+
+Configuration general_configuration(const GemmTraits& traits) {
+  Configuration configuration;
+  configuration.kernel = "gemm/general";
+  configuration.constants = {
+      {"a", element(traits.a.dtype)},
+      {"b", element(traits.b.dtype)},
+      {"output", element(traits.d)},
+      {"bias", bias_element(traits)},
+      {"beta", traits.beta},
+      {"a_mn_major", traits.a.mn_major},
+      {"b_mn_major", traits.b.mn_major},
+      {"a_scale", scale_form(traits.a.form)},
+      {"b_scale", scale_form(traits.b.form)},
+      {"a_scale_rows", std::int64_t{traits.a.block_rows}},
+      {"a_scale_cols", std::int64_t{traits.a.block_cols}},
+      {"b_scale_rows", std::int64_t{traits.b.block_rows}},
+      {"b_scale_cols", std::int64_t{traits.b.block_cols}},
+  };
+  configuration.threads = general_threads;
+  configuration.min_blocks = 1;
+  return configuration;
+}
+
+GemmTraits gemm_traits(const problem::Gemm& problem) {
+  if (problem.groups) refuse("/groups", "groups");
+  if (problem.epilogue) refuse("/epilogue", "an epilogue");
+  if (problem.d.requant) refuse("/d/requant", "requantized output");
+  if (problem.d.amax) refuse("/d/amax", "amax of the output");
+  if (problem.d.tensor.dtype == DType::e4m3) refuse("/d/dtype", "output of e4m3");
+  if (problem.batch_invariant) refuse("/batch_invariant", "batch invariance");
+  GemmTraits traits;
+  traits.a = operand_traits(problem.a, "/a");
+  traits.b = operand_traits(problem.b, "/b");
+  traits.d = problem.d.tensor.dtype;
+  if (problem.bias) traits.bias = static_cast<std::uint8_t>(*problem.bias);
+  traits.accumulation = problem.accumulation;
+  traits.beta = problem.beta != 0.0;
+  traits.bulk_loads = promises_bulk(problem.a.tensor) && promises_bulk(problem.b.tensor);
+  traits.bulk_store = promises_bulk(problem.d.tensor);
+  return traits;
+}
+
+std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Profile& profile) {
+  gemm_traits(given);  // refuses before defaults are filled in
+  const problem::Problem whole = problem::with_defaults({.name = {}, .op = given});
+  const auto& problem = std::get<problem::Gemm>(whole.op);
+  const problem::GemmExtents extents = problem::gemm_extents(problem);
+  std::vector<Configuration> found;
+  GemmTraits traits = gemm_traits(problem);
+  // A pitch that no field promises may or may not fit, problem by problem.
+  const bool open_loads = open_pitch(problem.a.tensor) || open_pitch(problem.b.tensor);
+  const bool open_store = open_pitch(problem.d.tensor);
+  bool general = !traits.bulk_loads || extents.k.min == 0;
+  if (open_loads) traits.bulk_loads = true;
+  if (is_dense_fp8(traits, profile) && extents.k.max > 0) {
+    add_dense(extents, traits, profile, found);
+    if (open_store) {
+      traits.bulk_store = true;
+      add_dense(extents, traits, profile, found);
+    }
+  } else {
+    general = true;
+  }
+  if (general) found.push_back(general_configuration(traits));
+  std::ranges::sort(found);
+  const auto repeats = std::ranges::unique(found);
+  found.erase(repeats.begin(), repeats.end());
+  return found;
+}
+
+}  // namespace mxjit::configure

@@ -1,0 +1,65 @@
+// Configurations of op "gemm": which kernel can take a problem, and which tile it gets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "configure/configuration.hpp"
+#include "configure/profile.hpp"
+#include "problem/problem.hpp"
+
+namespace mxjit::configure {
+
+/// Everything but the extents that selects a GEMM kernel. Plain data.
+struct GemmTraits {
+  /// Where an operand's scales lie. Matrices are one scale a block, row-major, or transposed (mn_major).
+  enum class Form : std::uint8_t { none, tensor, row, block, block_mn_major, codes, codes_blocked };
+  struct Operand {
+    DType dtype = DType::e4m3;  // e4m3, e5m2 or bf16
+    Form form = Form::none;
+    bool mn_major = false;        // (K, rows) in memory
+    std::uint8_t block_rows = 1;  // of a scaled block: 1, 32 or 128
+    std::uint8_t block_cols = 1;
+    friend bool operator==(const Operand&, const Operand&) = default;
+  };
+  Operand a, b;
+  DType d = DType::bf16;  // bf16, fp16 or fp32
+  /// DType of the bias, or no_bias.
+  std::uint8_t bias = no_bias;
+  problem::Accumulation accumulation = problem::Accumulation::promote;
+  bool beta = false;       // C is added
+  bool bulk_loads = true;  // both operands K-major, bases and pitches multiples of 16 bytes
+  bool bulk_store = true;  // d: base and pitch multiples of 16 bytes
+  friend bool operator==(const GemmTraits&, const GemmTraits&) = default;
+
+  static constexpr std::uint8_t no_bias = 255;
+};
+
+/// A tile of the Hopper kernel and the cost the model gives it.
+struct GemmTile {
+  std::int16_t m = 0, n = 0;
+  std::int8_t parts = 1;         // of its columns, promoted one after another
+  std::int8_t stages = 0;        // of shared memory, each 128 of K
+  std::int32_t block_ns = 0;     // 128 of K
+  std::int32_t overhead_ns = 0;  // a tile: what the next tile's loads do not hide
+};
+
+/// True where the Hopper kernel can take problems of `traits` with K > 0 on `profile`; else the general
+/// kernel does.
+bool is_dense_fp8(const GemmTraits& traits, const Profile& profile);
+/// The tiles that problems of `traits` can get. Not empty.
+std::span<const GemmTile> gemm_tiles(const GemmTraits& traits);
+/// Index in gemm_tiles of the tile with the least modelled time. Cheap: called for every launch. Extents of
+/// at least 1.
+int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count);
+
+Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile);
+Configuration general_configuration(const GemmTraits& traits);
+
+/// Throws Error(unsupported) naming the field this version does not execute.
+GemmTraits gemm_traits(const problem::Gemm& problem);
+/// As configure().
+std::vector<Configuration> configure_gemm(const problem::Gemm& problem, const Profile& profile);
+
+}  // namespace mxjit::configure

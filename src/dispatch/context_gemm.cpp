@@ -1,0 +1,107 @@
+// Context and held plans, for GEMM.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "codegen/descriptor.hpp"
+#include "dispatch/context_state.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit {
+namespace {
+
+bool has_elements(const dispatch::GemmSizes& sizes) {
+  return sizes.batch != 0 && sizes.m != 0 && sizes.n != 0;
+}
+
+codegen::KernelDescriptor descriptor(const dispatch::GemmKey& key, const configure::Profile& profile) {
+  return {dispatch::gemm_configuration(key), std::string(profile.target)};
+}
+
+}  // namespace
+
+void GemmPlan::State::launch(const GemmArgs& args, const dispatch::GemmSizes& sizes, Stream stream) const {
+  if (!device->is_current()) [[unlikely]] {
+    const driver::ScopedCurrent scope(*device);
+    return launch(args, sizes, stream);
+  }
+  dispatch::launch_gemm(device->api(), kernel.function, recipe, options, args, sizes, stream);
+}
+
+void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
+  const dispatch::GemmSizes sizes = dispatch::check_gemm(state_->options, args);
+  if (!has_elements(sizes)) return;
+  const configure::GemmTraits traits = dispatch::gemm_traits(state_->options, args);
+  const bool planned = state_->key.tile != dispatch::GemmKey::general;
+  if (!(traits == state_->key.traits) || (planned && sizes.k == 0)) [[unlikely]]
+    throw Error(
+        ErrorCode::invalid_argument,
+        "a: expected dtypes, alignments to 16 bytes, bias and beta (zero or not) as planned, got others",
+        "a");
+  state_->launch(args, sizes, stream);
+}
+
+std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const GemmOptions& options,
+                                                                      const dispatch::GemmKey& key) {
+  const codegen::KernelDescriptor wanted = descriptor(key, profile);
+  const std::shared_ptr<const cache::Entry> entry = cache->get(wanted);
+  const configure::Configuration& configuration = wanted.configuration;
+  const driver::ScopedCurrent scope(*device);
+  return std::make_shared<GemmPlan::State>(
+      GemmPlan::State{device, options, key,
+                      libraries->load(*device, entry->key, entry->cubin, entry->symbol,
+                                      {configuration.threads, configuration.shared_bytes}),
+                      dispatch::gemm_recipe(configuration, device->facts().sm_count)});
+}
+
+std::shared_ptr<const GemmPlan::State> Context::State::gemm_plan_of_loaded(const GemmOptions& options,
+                                                                           const dispatch::GemmKey& key) {
+  const codegen::KernelDescriptor wanted = descriptor(key, profile);
+  const auto kernel = libraries->find(*device, codegen::key(wanted));
+  if (!kernel)
+    throw Error(
+        ErrorCode::not_loaded,
+        fmt::format("the stream captures and the kernel is not loaded: {}; plan() it, or call once before "
+                    "the capture",
+                    codegen::print(wanted)),
+        "stream");
+  return std::make_shared<GemmPlan::State>(GemmPlan::State{
+      device, options, key, *kernel, dispatch::gemm_recipe(wanted.configuration, device->facts().sm_count)});
+}
+
+void Context::gemm(const GemmOptions& options, const GemmArgs& args, Stream stream) {
+  dispatch::check_options(options);
+  const dispatch::GemmSizes sizes = dispatch::check_gemm(options, args);
+  if (!has_elements(sizes)) return;
+  State& state = *state_;
+  const dispatch::GemmKey key =
+      dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
+  if (const auto* plan = state.gemm_plans.find(key)) [[likely]] {
+    if (state.check_pointers) [[unlikely]]
+      dispatch::check_pointers(*state.device, args);
+    (*plan)->launch(args, sizes, stream);
+    return;
+  }
+  const driver::ScopedCurrent scope(*state.device);
+  dispatch::check_pointers(*state.device, args);
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  driver::check(state.device->api(), state.device->api().stream_is_capturing(stream, &capture),
+                "cuStreamIsCapturing");
+  const auto plan = capture == CU_STREAM_CAPTURE_STATUS_NONE
+                        ? state.gemm_plans.get(key, [&] { return state.make_gemm_plan(options, key); })
+                        : state.gemm_plans.adopt(key, state.gemm_plan_of_loaded(options, key));
+  plan->launch(args, sizes, stream);
+}
+
+GemmPlan Context::plan(const GemmOptions& options, const GemmArgs& args) {
+  dispatch::check_options(options);
+  const dispatch::GemmSizes sizes = dispatch::check_gemm(options, args);
+  State& state = *state_;
+  const driver::ScopedCurrent scope(*state.device);
+  dispatch::check_pointers(*state.device, args);
+  const dispatch::GemmKey key =
+      dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
+  return GemmPlan(state.gemm_plans.get(key, [&] { return state.make_gemm_plan(options, key); }));
+}
+
+}  // namespace mxjit

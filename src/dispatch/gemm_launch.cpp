@@ -1,0 +1,212 @@
+#include "dispatch/gemm_launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "dispatch/tensor_check.hpp"
+#include "gemm/params.cuh"
+#include "mxjit/error.hpp"
+
+namespace mxjit::dispatch {
+namespace {
+
+using configure::Configuration;
+
+constexpr std::int64_t most_blocks = 0x7FFFFFFF;  // of a grid
+
+int number(const Configuration& configuration, const char* name) {
+  return static_cast<int>(std::get<std::int64_t>(configuration.constants.at(name)));
+}
+
+void launch(const driver::Api& api, CUfunction function, const GemmRecipe& recipe, unsigned blocks,
+            void* params, CUstream stream) {
+  CUlaunchConfig config{};
+  config.gridDimX = blocks;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = recipe.threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = recipe.shared_bytes;
+  config.hStream = stream;
+  void* arguments[] = {params};
+  const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
+  if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+}
+
+// A row-major matrix, `pitch_bytes` a row, cut into boxes.
+struct Boxes {
+  CUtensorMapDataType type;
+  const void* base;
+  std::int64_t columns, rows, pitch_bytes;
+  int box_columns, box_rows;
+  CUtensorMapSwizzle swizzle;
+};
+
+ptx::TensorMap tensor_map(const driver::Api& api, const Boxes& boxes) {
+  CUtensorMap map;
+  const cuuint64_t extents[2] = {static_cast<cuuint64_t>(boxes.columns), static_cast<cuuint64_t>(boxes.rows)};
+  const cuuint64_t pitches[1] = {static_cast<cuuint64_t>(boxes.pitch_bytes)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(boxes.box_columns),
+                             static_cast<cuuint32_t>(boxes.box_rows)};
+  const cuuint32_t steps[2] = {1, 1};
+  const CUresult result =
+      api.tensor_map_encode_tiled(&map, boxes.type, 2, const_cast<void*>(boxes.base), extents, pitches, box,
+                                  steps, CU_TENSOR_MAP_INTERLEAVE_NONE, boxes.swizzle,
+                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) driver::check(api, result, "cuTensorMapEncodeTiled");
+  ptx::TensorMap copy;
+  static_assert(sizeof copy == sizeof map);
+  std::memcpy(&copy, &map, sizeof copy);
+  return copy;
+}
+
+const char* at(const Tensor& tensor, std::int64_t elements) {
+  if (tensor.data == nullptr) return nullptr;
+  return static_cast<const char*>(tensor.data) +
+         elements * static_cast<std::int64_t>(size_of_element(tensor.dtype));
+}
+
+// Elements between the matrices of a batch; 0 where one serves all.
+std::int64_t batch_stride(const Tensor& tensor) {
+  return tensor.rank == 3 && tensor.shape[0] > 1 ? tensor.shape[1] * row_pitch(tensor) : 0;
+}
+
+// How the scales of an operand of `rows` x `k` are addressed.
+struct ScaleStrides {
+  std::int64_t row = 0, k = 0, batch = 0;
+};
+
+ScaleStrides scale_strides(const std::optional<OperandScale>& scale, const Tensor& scales, bool shared,
+                           std::int64_t rows, std::int64_t k) {
+  ScaleStrides strides;
+  if (!scale || scale->block.kind == Block::Kind::tensor) return strides;
+  if (scale->block.kind == Block::Kind::row) {
+    strides.row = 1;
+    strides.batch = rows;
+  } else if (scale->layout == ScaleLayout::blocked) {
+    strides.batch = ceil_div(rows, 128) * 128 * (ceil_div(ceil_div(k, scale->block.cols), 4) * 4);
+  } else {
+    const auto last = static_cast<std::size_t>(scales.rank) - 1;
+    const std::int64_t pitch = scales.shape[last];
+    const bool turned = scale->layout == ScaleLayout::mn_major;
+    strides.row = turned ? 1 : pitch;
+    strides.k = turned ? pitch : 1;
+    strides.batch = scales.shape[last - 1] * pitch;
+  }
+  if (shared) strides.batch = 0;
+  return strides;
+}
+
+bool shared_in_batch(const Tensor& operand) { return operand.rank != 3 || operand.shape[0] <= 1; }
+
+void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+                  const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
+  const ScaleStrides a_scales =
+      scale_strides(options.a_scale, args.a_scale, shared_in_batch(args.a), sizes.m, sizes.k);
+  const ScaleStrides b_scales =
+      scale_strides(options.b_scale, args.b_scale, shared_in_batch(args.b), sizes.n, sizes.k);
+  const std::int64_t tiles = ceil_div(sizes.m, recipe.block_m) * ceil_div(sizes.n, recipe.block_n);
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, recipe.sm_count));
+  const int element = static_cast<int>(size_of_element(args.d.dtype));
+  const int out_columns = dense_fp8_out_columns(recipe.block_n);
+  for (std::int64_t i = 0; i < sizes.batch; ++i) {
+    GemmDenseFp8Params params{};
+    params.a = tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, at(args.a, i * batch_stride(args.a)), sizes.k,
+                                sizes.m, row_pitch(args.a), 128, recipe.block_m, CU_TENSOR_MAP_SWIZZLE_128B});
+    params.b = tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, at(args.b, i * batch_stride(args.b)), sizes.k,
+                                sizes.n, row_pitch(args.b), 128, recipe.block_n, CU_TENSOR_MAP_SWIZZLE_128B});
+    const char* const d = at(args.d, i * batch_stride(args.d));
+    if (recipe.bulk_store)
+      params.d = tensor_map(
+          api, {CU_TENSOR_MAP_DATA_TYPE_UINT16, d, sizes.n, sizes.m, row_pitch(args.d) * element, out_columns,
+                64, out_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B});
+    GemmArguments& g = params.arguments;
+    g.a_scale = reinterpret_cast<const float*>(at(args.a_scale, i * a_scales.batch));
+    g.b_scale = reinterpret_cast<const float*>(at(args.b_scale, i * b_scales.batch));
+    g.bias = args.bias.data;
+    if (args.beta != 0.0F) {
+      g.c = at(args.c, i * batch_stride(args.c));
+      g.ld_c = row_pitch(args.c);
+    }
+    g.d = const_cast<char*>(d);
+    g.ld_d = row_pitch(args.d);
+    g.m = static_cast<i32>(sizes.m);
+    g.n = static_cast<i32>(sizes.n);
+    g.k = static_cast<i32>(sizes.k);
+    g.ld_a_scale = static_cast<i32>(std::max(a_scales.row, a_scales.k));
+    g.ld_b_scale = static_cast<i32>(std::max(b_scales.row, b_scales.k));
+    g.alpha = args.alpha;
+    g.beta = args.beta;
+    launch(api, function, recipe, blocks, &params, stream);
+  }
+}
+
+GemmOperand general_operand(const Tensor& tensor, const Tensor& scales,
+                            const std::optional<OperandScale>& scale, std::int64_t rows, std::int64_t k) {
+  const ScaleStrides strides = scale_strides(scale, scales, shared_in_batch(tensor), rows, k);
+  return {.data = tensor.data,
+          .scale = scales.data,
+          .pitch = row_pitch(tensor),
+          .batch_stride = batch_stride(tensor),
+          .scale_row_stride = strides.row,
+          .scale_k_stride = strides.k,
+          .scale_batch_stride = strides.batch};
+}
+
+void launch_general(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+                    const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes,
+                    CUstream stream) {
+  const std::int64_t tiles_m = ceil_div(sizes.m, general_tile), tiles_n = ceil_div(sizes.n, general_tile);
+  if (tiles_m > most_blocks / tiles_n || tiles_m * tiles_n > most_blocks / sizes.batch)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("d: {} x {} x {} needs more tiles of {} x {} than a grid holds", sizes.batch,
+                            sizes.m, sizes.n, general_tile, general_tile),
+                "d");
+  GemmGeneralParams params{};
+  params.a = general_operand(args.a, args.a_scale, options.a_scale, sizes.m, sizes.k);
+  params.b = general_operand(args.b, args.b_scale, options.b_scale, sizes.n, sizes.k);
+  params.bias = args.bias.data;
+  if (args.beta != 0.0F) {
+    params.c = args.c.data;
+    params.ld_c = row_pitch(args.c);
+    params.batch_c = batch_stride(args.c);
+  }
+  params.d = args.d.data;
+  params.ld_d = row_pitch(args.d);
+  params.batch_d = batch_stride(args.d);
+  params.m = sizes.m;
+  params.n = sizes.n;
+  params.k = sizes.k;
+  params.tiles_m = static_cast<u32>(tiles_m);
+  params.tiles_n = static_cast<u32>(tiles_n);
+  params.alpha = args.alpha;
+  params.beta = args.beta;
+  launch(api, function, recipe, static_cast<unsigned>(tiles_m * tiles_n * sizes.batch), &params, stream);
+}
+
+}  // namespace
+
+GemmRecipe gemm_recipe(const Configuration& configuration, int sm_count) {
+  GemmRecipe recipe;
+  recipe.threads = static_cast<unsigned>(configuration.threads);
+  recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
+  recipe.sm_count = static_cast<unsigned>(sm_count);
+  if (configuration.kernel == "gemm/general") return recipe;
+  if (configuration.kernel != "gemm/dense_fp8")
+    throw Error(ErrorCode::internal, "no launch for kernel \"" + configuration.kernel + "\"");
+  recipe.dense = true;
+  recipe.block_m = number(configuration, "block_m");
+  recipe.block_n = number(configuration, "block_n");
+  recipe.bulk_store = std::get<bool>(configuration.constants.at("tma_store"));
+  return recipe;
+}
+
+void launch_gemm(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+                 const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
+  if (sizes.batch == 0 || sizes.m == 0 || sizes.n == 0) return;
+  if (recipe.dense) return launch_dense(api, function, recipe, options, args, sizes, stream);
+  launch_general(api, function, recipe, options, args, sizes, stream);
+}
+
+}  // namespace mxjit::dispatch

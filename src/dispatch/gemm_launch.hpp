@@ -1,0 +1,30 @@
+// From a loaded GEMM kernel and checked tensors to a launch.
+#pragma once
+
+#include "configure/configuration.hpp"
+#include "dispatch/gemm_check.hpp"
+#include "driver/driver.hpp"
+#include "mxjit/gemm.hpp"
+
+namespace mxjit::dispatch {
+
+/// What a launch needs to know of a configuration, found out once, when the plan is made. Plain data.
+struct GemmRecipe {
+  bool dense = false;  // the Hopper kernel; else the general one
+  unsigned threads = 0;
+  unsigned shared_bytes = 0;
+  int block_m = 0, block_n = 0;  // a tile
+  bool bulk_store = false;
+  unsigned sm_count = 1;
+};
+
+/// Throws Error(internal) for a configuration of another kernel.
+GemmRecipe gemm_recipe(const configure::Configuration& configuration, int sm_count);
+
+/// Launches `function` on `stream`, once, or, the Hopper kernel, once for each matrix of a batch. The tensors
+/// have been checked against `options`. Allocates nothing. A problem without output launches nothing. Throws
+/// Error(driver), Error(unsupported) for more tiles than a grid holds.
+void launch_gemm(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+                 const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream);
+
+}  // namespace mxjit::dispatch

@@ -1,0 +1,159 @@
+// The GEMM templates through NVRTC: every tile compiles without spilling and holds the instructions that make
+// it fast. Skipped where there is no NVRTC.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "codegen/target.hpp"
+#include "compile/nvrtc.hpp"
+#include "configure/gemm.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit {
+namespace {
+
+using configure::Configuration;
+using configure::GemmTraits;
+using Form = GemmTraits::Form;
+using problem::Accumulation;
+
+GemmTraits traits(Accumulation accumulation, Form a, Form b, DType d = DType::bf16) {
+  GemmTraits made;
+  made.a = {.dtype = DType::e4m3, .form = a};
+  made.b = {.dtype = DType::e4m3, .form = b};
+  if (b == Form::block) made.b.block_rows = 128;
+  made.d = d;
+  made.accumulation = accumulation;
+  return made;
+}
+
+std::string text(const Configuration& configuration) { return codegen::print({configuration, "sm_90a"}); }
+
+class GemmKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      nvrtc_ = compile::Nvrtc::open();
+    } catch (const Error& error) {
+      GTEST_SKIP() << "no NVRTC here: " << error.what();
+    }
+  }
+
+  compile::Compiled compile(const Configuration& configuration, const std::string& target = "sm_90a") {
+    compile::Compiled compiled = nvrtc_->compile(compile::request({configuration, target}));
+    EXPECT_EQ(compiled.resources.spill_bytes, 0) << target << ": " << text(configuration);
+    EXPECT_EQ(compiled.resources.stack_bytes, 0) << target << ": " << text(configuration);
+    return compiled;
+  }
+  void compile_tiles(const GemmTraits& of) {
+    for (const configure::GemmTile& tile : configure::gemm_tiles(of)) {
+      const Configuration configuration = configure::dense_fp8_configuration(of, tile);
+      EXPECT_LE(configuration.shared_bytes, 227 * 1024) << text(configuration);
+      compile(configuration);
+    }
+  }
+
+  std::shared_ptr<compile::Nvrtc> nvrtc_;
+};
+
+TEST_F(GemmKernels, FastTiles) { compile_tiles(traits(Accumulation::fast, Form::row, Form::row)); }
+TEST_F(GemmKernels, PromoteTiles) { compile_tiles(traits(Accumulation::promote, Form::row, Form::row)); }
+TEST_F(GemmKernels, BlockTiles) {
+  compile_tiles(traits(Accumulation::promote, Form::block_mn_major, Form::block));
+}
+
+// Everything that the epilogue can hold, on every tile.
+TEST_F(GemmKernels, EpiloguesLong) {
+  for (const DType d : {DType::bf16, DType::fp16, DType::fp32})
+    for (const bool bulk_store : {true, false})
+      for (const auto& base : {traits(Accumulation::fast, Form::row, Form::row, d),
+                               traits(Accumulation::fast, Form::tensor, Form::none, d),
+                               traits(Accumulation::promote, Form::row, Form::tensor, d),
+                               traits(Accumulation::promote, Form::block, Form::block, d),
+                               traits(Accumulation::promote, Form::block_mn_major, Form::row, d)}) {
+        GemmTraits full = base;
+        full.bulk_store = bulk_store;
+        full.beta = true;
+        full.bias = static_cast<std::uint8_t>(DType::fp32);
+        compile_tiles(full);
+      }
+}
+
+TEST_F(GemmKernels, OtherOperandTypes) {
+  GemmTraits mixed = traits(Accumulation::promote, Form::tensor, Form::tensor);
+  mixed.a.dtype = DType::e5m2;
+  compile(configure::dense_fp8_configuration(mixed, configure::gemm_tiles(mixed).front()));
+  mixed.b.dtype = DType::e5m2;
+  compile(configure::dense_fp8_configuration(mixed, configure::gemm_tiles(mixed).front()));
+}
+
+TEST_F(GemmKernels, GeneralKernelForEveryTarget) {
+  GemmTraits general = traits(Accumulation::exact, Form::row, Form::tensor);
+  general.b.mn_major = true;
+  general.bias = static_cast<std::uint8_t>(DType::fp16);
+  general.beta = true;
+  GemmTraits codes = traits(Accumulation::promote, Form::codes_blocked, Form::codes, DType::fp32);
+  codes.a.block_cols = 32;
+  codes.b.block_rows = codes.b.block_cols = 32;
+  codes.a.mn_major = true;
+  GemmTraits blocks = traits(Accumulation::exact, Form::block, Form::block_mn_major, DType::fp16);
+  blocks.a.dtype = DType::e5m2;
+  blocks.b.dtype = DType::bf16;
+  for (const GemmTraits& each : {general, codes, blocks})
+    for (const std::string_view target : codegen::targets())
+      compile(configure::general_configuration(each), std::string(target));
+}
+
+// ---- machine code
+
+std::filesystem::path disassembler() {
+  const char* named = std::getenv("MXJIT_DISASSEMBLER");
+  for (const char* candidate : {named, "/usr/local/cuda/bin/nvdisasm"})
+    if (candidate != nullptr && access(candidate, X_OK) == 0) return candidate;
+  return {};
+}
+
+std::string disassemble(const std::filesystem::path& program, const std::vector<std::uint8_t>& cubin) {
+  char name[] = "/tmp/mxjit_gemm_XXXXXX";
+  const int file = mkstemp(name);
+  EXPECT_GE(file, 0);
+  close(file);
+  std::ofstream(name, std::ios::binary)
+      .write(reinterpret_cast<const char*>(cubin.data()), static_cast<std::streamsize>(cubin.size()));
+  std::string listing;
+  if (std::FILE* pipe = popen((program.string() + " " + name).c_str(), "r")) {
+    char buffer[4096];
+    while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) listing.append(buffer, got);
+    EXPECT_EQ(pclose(pipe), 0);
+  }
+  std::filesystem::remove(name);
+  return listing;
+}
+
+TEST_F(GemmKernels, MachineCode) {
+  const std::filesystem::path program = disassembler();
+  if (program.empty()) GTEST_SKIP() << "no nvdisasm here (MXJIT_DISASSEMBLER names one)";
+  for (const GemmTraits& each : {traits(Accumulation::fast, Form::row, Form::row),
+                                 traits(Accumulation::promote, Form::block_mn_major, Form::block)}) {
+    const Configuration configuration =
+        configure::dense_fp8_configuration(each, configure::gemm_tiles(each).front());
+    const std::string code = disassemble(program, compile(configuration).cubin);
+    EXPECT_NE(code.find("QGMMA"), std::string::npos) << text(configuration);
+    EXPECT_NE(code.find("UTMALDG"), std::string::npos) << text(configuration);
+    EXPECT_NE(code.find("UTMASTG"), std::string::npos) << text(configuration);
+  }
+  const std::string code = disassemble(
+      program,
+      compile(configure::general_configuration(traits(Accumulation::exact, Form::row, Form::row))).cubin);
+  EXPECT_NE(code.find("HMMA"), std::string::npos);
+  EXPECT_EQ(code.find("UTMALDG"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mxjit

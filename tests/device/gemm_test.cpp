@@ -1,0 +1,368 @@
+// GEMM kernels against the fp64 reference, between guard zones, on dirty outputs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "configure/configure.hpp"
+#include "contract/golden.hpp"
+#include "device/gemm_problems.hpp"
+#include "device/guarded.hpp"
+#include "device/machine.hpp"
+#include "device/problems.hpp"
+#include "dispatch/run.hpp"
+#include "mxjit/error.hpp"
+#include "reference/reference.hpp"
+#include "safetensors/safetensors.hpp"
+
+namespace mxjit::device {
+namespace {
+
+using problem::Gemm;
+using problem::Problem;
+
+class GemmOnDevice : public DeviceTest {};
+
+Problem whole(const Gemm& gemm) { return problem::with_defaults({.name = {}, .op = gemm}); }
+
+void expect_close(const Gemm& gemm, Random& random, const Placement& placement = {}) {
+  const Problem problem = whole(gemm);
+  SCOPED_TRACE(problem::print(problem));
+  SCOPED_TRACE(testing::Message() << "extra pitch " << placement.extra_pitch << ", shift "
+                                  << placement.shift);
+  const TensorMap inputs = gemm_inputs(problem, random);
+  const TensorMap expected = reference::run(problem, inputs);
+  const TensorMap got = run_guarded(problem, inputs, placement);
+  EXPECT_LE(relative_error(got.at("d"), expected.at("d")), tolerance(gemm));
+}
+
+std::vector<Problem> problems_of(const std::vector<Gemm>& gemms) {
+  std::vector<Problem> made;
+  for (const Gemm& gemm : gemms) made.push_back(whole(gemm));
+  return made;
+}
+
+TEST_F(GemmOnDevice, GoldenCases) {
+  const std::filesystem::path root = contract::goldens();
+  if (root.empty()) GTEST_SKIP() << "MXJIT_GOLDENS is not set";
+  int compared = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+    const std::filesystem::path& folder = entry.path();
+    if (!folder.filename().string().starts_with("gemm_")) continue;
+    SCOPED_TRACE(folder.filename().string());
+    const Problem problem = problem::parse(contract::read_text(folder / "problem.json"));
+    try {
+      configure::configure(problem, configure::profile("h200"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+      continue;
+    }
+    const safetensors::File in = safetensors::read(folder / "in.safetensors");
+    const safetensors::File expect = safetensors::read(folder / "expect.safetensors");
+    const contract::Comparison comparison = contract::read_comparison(folder / "expect.json");
+    const TensorMap out = run_guarded(problem, in.tensors);
+    for (const auto& [name, expected] : expect.tensors)
+      EXPECT_EQ(contract::difference(out.at(name), expected, comparison), "") << name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 12);
+}
+
+// Compiles `keys` on every core.
+void prewarm_keys(const std::vector<dispatch::GemmKey>& keys) {
+  const Machine& machine = Machine::get();
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < keys.size(); at = next++)
+        machine.cache().get({dispatch::gemm_configuration(keys[at]), machine.device().facts().target});
+    });
+}
+
+// Every tile, whatever the model would choose, over tails of M, N and K and over several tiles a block.
+TEST_F(GemmOnDevice, EveryTile) {
+  Random random(1);
+  const Machine& machine = Machine::get();
+  auto& state = dispatch::ContextAccess::state(machine.context());
+  if (machine.device().facts().target != "sm_90a") GTEST_SKIP() << "the tiles are sm_90a's";
+  struct Case {
+    const char *a, *b;
+    Accumulation accumulation;
+  };
+  constexpr std::array cases = {Case{"row", "row", Accumulation::fast},
+                                Case{"row", "row", Accumulation::promote},
+                                Case{"128 mn", "128x128", Accumulation::promote}};
+  const std::vector<std::array<std::int64_t, 3>> extents = {{333, 720, 528}, {1, 64, 16}, {1500, 1296, 272}};
+  std::vector<dispatch::GemmKey> keys;
+  for (const bool launch : {false, true}) {
+    for (const Case& each : cases)
+      for (const DType d : {DType::fp32, DType::bf16})
+        for (const auto& [m, n, k] : extents) {
+          if ((small() || !launch) && m > 1) continue;
+          const Gemm gemm = make_gemm(m, n, k, each.a, each.b, each.accumulation, d);
+          const Problem problem = whole(gemm);
+          SCOPED_TRACE(problem::print(problem));
+          const TensorMap inputs = gemm_inputs(problem, random);
+          GuardedProblem guarded(problem, inputs);
+          const dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
+          const dispatch::GemmSizes sizes = dispatch::check_gemm(call.options, call.args);
+          dispatch::GemmKey key{.traits = dispatch::gemm_traits(call.options, call.args), .tile = 0};
+          ASSERT_TRUE(key.traits.bulk_loads);
+          const auto tiles = configure::gemm_tiles(key.traits);
+          const HostTensor expected = launch ? reference::run(problem, inputs).at("d") : HostTensor{};
+          for (; key.tile < tiles.size(); ++key.tile) {
+            if (!launch) {
+              keys.push_back(key);
+              continue;
+            }
+            SCOPED_TRACE(testing::Message() << "tile " << tiles[key.tile].m << " x " << tiles[key.tile].n);
+            guarded.dirty();
+            const auto plan =
+                state.gemm_plans.get(key, [&] { return state.make_gemm_plan(call.options, key); });
+            plan->launch(call.args, sizes, machine.stream());
+            machine.synchronize();
+            EXPECT_LE(relative_error(guarded.read().at("d"), expected), tolerance(gemm));
+          }
+        }
+    if (!launch) prewarm_keys(keys);
+  }
+}
+
+// Every pair of spans and layouts, on the kernels that take them.
+TEST_F(GemmOnDevice, EveryScaling) {
+  const std::vector<std::string> spans = {"none", "tensor", "row", "128", "128 mn", "128x128", "128x128 mn"};
+  const std::vector<std::string> codes = {"mx32",    "mx32 blocked",    "mx128",     "mx128 blocked",
+                                          "mx32x32", "mx32x32 blocked", "mx128x128", "mx128x128 blocked"};
+  std::vector<Gemm> gemms;
+  // Every pair in one accumulation, every accumulation with a third of the pairs.
+  for (const std::string& a : spans)
+    for (const std::string& b : spans)
+      gemms.push_back(
+          make_gemm(150, 176, 400, a, b, static_cast<Accumulation>((gemms.size() + gemms.size() / 7) % 3)));
+  for (const std::string& a : codes) {
+    gemms.push_back(make_gemm(150, 176, 400, a, a, Accumulation::promote));
+    gemms.push_back(make_gemm(150, 176, 400, a, "row", Accumulation::exact));
+    gemms.push_back(make_gemm(150, 176, 400, "128", a, Accumulation::promote));
+  }
+  if (small()) gemms.resize(12);
+  prewarm(problems_of(gemms));
+  Random random(2);
+  for (const Gemm& gemm : gemms) expect_close(gemm, random);
+}
+
+TEST_F(GemmOnDevice, EveryOutputAndEpilogue) {
+  std::vector<Gemm> gemms;
+  for (const DType d : {DType::bf16, DType::fp16, DType::fp32})
+    for (const std::optional<DType> bias : {std::optional<DType>{}, std::optional(DType::bf16),
+                                            std::optional(DType::fp16), std::optional(DType::fp32)})
+      for (const double beta : {0.0, -0.75})
+        for (const Accumulation accumulation : {Accumulation::promote, Accumulation::exact}) {
+          Gemm gemm = make_gemm(190, 200, 256, "row", "tensor", accumulation, d);
+          gemm.bias = bias;
+          gemm.alpha = 1.25;
+          gemm.beta = beta;
+          gemms.push_back(gemm);
+        }
+  // Half of them: each value of each option with each of every other.
+  std::erase_if(gemms, [at = 0U](const Gemm&) mutable { return std::popcount(at++) % 2 == 1; });
+  if (small()) gemms.resize(8);
+  prewarm(problems_of(gemms));
+  Random random(3);
+  for (const Gemm& gemm : gemms) expect_close(gemm, random);
+}
+
+TEST_F(GemmOnDevice, EveryTypeMajorAndBatch) {
+  std::vector<Gemm> gemms;
+  for (const DType a : {DType::e4m3, DType::e5m2, DType::bf16})
+    for (const DType b : {DType::e4m3, DType::e5m2, DType::bf16})
+      for (int majors = 0; majors < 4; ++majors) {
+        Gemm gemm = make_gemm(130, 144, 208, "row", "row", Accumulation::promote);
+        gemm.a.tensor.dtype = a;
+        gemm.b.tensor.dtype = b;
+        gemm.a.mn_major = (majors & 1) != 0;
+        gemm.b.mn_major = (majors & 2) != 0;
+        gemms.push_back(gemm);
+      }
+  for (const char* span : {"row", "128 mn", "128x128", "mx32", "mx32 blocked"})
+    for (const auto& [of_a, of_b] : {std::pair<std::int64_t, std::int64_t>{3, 3}, {3, 1}, {1, 3}}) {
+      Gemm gemm = make_gemm(70, 80, 160, span, span, Accumulation::promote);
+      gemm.a.tensor.shape.insert(gemm.a.tensor.shape.begin(), of_a);
+      gemm.b.tensor.shape.insert(gemm.b.tensor.shape.begin(), of_b);
+      gemms.push_back(gemm);
+    }
+  if (small()) gemms.resize(6);
+  prewarm(problems_of(gemms));
+  Random random(4);
+  for (const Gemm& gemm : gemms) expect_close(gemm, random);
+}
+
+TEST_F(GemmOnDevice, EveryPitchAndAlignment) {
+  Random random(5);
+  std::vector<Problem> problems;
+  for (const Accumulation accumulation : {Accumulation::fast, Accumulation::promote, Accumulation::exact})
+    for (const int of_operands : {16, 1})
+      for (const int of_d : {16, 2}) {
+        Gemm gemm = make_gemm(100, 112, 224, "row", "row", accumulation, DType::bf16);
+        gemm.a.tensor.align = gemm.b.tensor.align = of_operands;
+        gemm.d.tensor.align = of_d;
+        problems.push_back(whole(gemm));
+      }
+  prewarm(problems);
+  for (const Accumulation accumulation : {Accumulation::fast, Accumulation::promote, Accumulation::exact})
+    for (const std::int64_t extra : {0, 1, 3, 8, 16, 48})
+      for (const int shift : {0, 1, 3, 16}) {
+        expect_close(make_gemm(100, 112, 224, "row", "row", accumulation, DType::bf16), random,
+                     {.extra_pitch = extra, .shift = shift});
+        if (small()) return;
+      }
+}
+
+TEST_F(GemmOnDevice, RandomExtents) {
+  Random random(6);
+  const std::vector<std::int64_t> extents = {1, 2, 7, 16, 31, 64, 65, 97, 127, 128, 129, 191, 257, 509};
+  const auto draw = [&] { return extents[random() % extents.size()]; };
+  const std::vector<std::array<const char*, 2>> spans = {
+      {"row", "row"}, {"tensor", "row"}, {"128", "128x128"}, {"128 mn", "row"}, {"mx32", "mx32 blocked"}};
+  std::vector<std::pair<Gemm, Placement>> drawn;
+  std::vector<Problem> problems;
+  for (int i = 0; i < (small() ? 10 : 250); ++i) {
+    const auto& span = spans[random() % spans.size()];
+    const bool mx = span[0][0] == 'm';
+    const auto accumulation = static_cast<Accumulation>(mx ? random() % 2 * 2 : random() % 3);
+    const Gemm gemm = make_gemm(draw(), draw(), draw(), span[0], span[1], accumulation,
+                                random() % 2 == 0 ? DType::bf16 : DType::fp32);
+    // Half of them with pitches that the Hopper kernel takes.
+    const std::int64_t k = gemm.a.tensor.shape[1].max;
+    Placement placement{.dirt = static_cast<std::uint8_t>(random())};
+    if (random() % 2 == 0) placement.extra_pitch = (16 - k % 16) % 16;
+    Gemm pitched = gemm;
+    for (problem::TensorSpec* tensor : {&pitched.a.tensor, &pitched.b.tensor})
+      tensor->ld = k + placement.extra_pitch;
+    pitched.d.tensor.ld = gemm.b.tensor.shape[0].max + placement.extra_pitch;
+    problems.push_back(whole(pitched));
+    drawn.emplace_back(gemm, placement);
+  }
+  prewarm(problems);
+  for (const auto& [gemm, placement] : drawn) expect_close(gemm, random, placement);
+}
+
+TEST_F(GemmOnDevice, EmptyExtents) {
+  Random random(7);
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{0, 64, 64}, {64, 0, 64}, {0, 0, 0}, {48, 80, 0}}) {
+    Gemm gemm = make_gemm(m, n, k, "row", "row", Accumulation::promote);
+    gemm.bias = DType::fp32;
+    gemm.beta = 0.5;
+    expect_close(gemm, random);
+  }
+}
+
+// NaN and infinity reach the outputs of their own row and column, and no other.
+TEST_F(GemmOnDevice, SpecialValuesPoisonOnlyTheirOwn) {
+  Random random(8);
+  constexpr std::int64_t m = 140, n = 160, k = 272, poisoned_row = 77, poisoned_column = 130;
+  std::vector<Problem> problems;
+  for (const char* span : {"row", "128", "mx32"})
+    for (const Accumulation accumulation : {Accumulation::fast, Accumulation::promote, Accumulation::exact})
+      if (span[0] != 'm' || accumulation != Accumulation::fast)
+        problems.push_back(whole(make_gemm(m, n, k, span, span[0] == '1' ? "128x128" : span, accumulation)));
+  prewarm(problems);
+  for (const Problem& problem : problems) {
+    SCOPED_TRACE(problem::print(problem));
+    TensorMap inputs = gemm_inputs(problem, random);
+    inputs["a"].bytes[static_cast<std::size_t>(poisoned_row * k + 270)] = 0x7F;
+    inputs["b"].bytes[static_cast<std::size_t>(poisoned_column * k)] = 0xFF;
+    const HostTensor d = run_guarded(problem, inputs).at("d");
+    int wrong = 0;
+    for (std::int64_t r = 0; r < m; ++r)
+      for (std::int64_t c = 0; c < n; ++c) {
+        const bool nan = std::isnan(value_of(d, static_cast<std::size_t>(r * n + c)));
+        if (nan != (r == poisoned_row || c == poisoned_column)) ++wrong;
+      }
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST_F(GemmOnDevice, AHundredLaunchesAreBitEqual) {
+  Random random(9);
+  const Machine& machine = Machine::get();
+  std::vector<Problem> problems;
+  const auto add = [&](const char* a, const char* b, Accumulation accumulation) {
+    problems.push_back(whole(make_gemm(611, 1040, 528, a, b, accumulation, DType::bf16)));
+  };
+  add("row", "row", Accumulation::fast);
+  add("row", "row", Accumulation::promote);
+  add("128 mn", "128x128", Accumulation::promote);
+  add("mx32", "mx32", Accumulation::exact);
+  prewarm(problems);
+  for (const Problem& problem : problems) {
+    SCOPED_TRACE(problem::print(problem));
+    GuardedProblem guarded(problem, gemm_inputs(problem, random));
+    guarded.launch(machine.context(), machine.stream());
+    machine.synchronize();
+    const TensorMap first = guarded.read();
+    for (int i = 1; i < (small() ? 3 : 100); ++i) {
+      guarded.dirty();
+      guarded.launch(machine.context(), machine.stream());
+      machine.synchronize();
+      ASSERT_EQ(guarded.read().at("d").bytes, first.at("d").bytes) << "launch " << i;
+    }
+  }
+}
+
+TEST_F(GemmOnDevice, AccumulatesInPlace) {
+  Random random(10);
+  for (const DType d : {DType::fp32, DType::bf16}) {
+    Gemm gemm = make_gemm(300, 272, 384, "row", "row", Accumulation::promote, d);
+    gemm.beta = 1.0;
+    const Problem problem = whole(gemm);
+    const TensorMap inputs = gemm_inputs(problem, random);
+    GuardedProblem guarded(problem, inputs);
+    dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
+    call.args.c = call.args.d;
+    const Machine& machine = Machine::get();
+    driver::check(
+        machine.api(),
+        machine.api().memcpy_d2d_async(reinterpret_cast<CUdeviceptr>(call.args.d.data),
+                                       reinterpret_cast<CUdeviceptr>(guarded.tensors().at("c").data),
+                                       inputs.at("c").bytes.size(), machine.stream()),
+        "cuMemcpyDtoDAsync");
+    machine.context().gemm(call.options, call.args, machine.stream());
+    machine.synchronize();
+    EXPECT_LE(relative_error(guarded.read().at("d"), reference::run(problem, inputs).at("d")),
+              tolerance(gemm));
+  }
+}
+
+TEST_F(GemmOnDevice, PlansTakeOtherExtents) {
+  Random random(11);
+  const Machine& machine = Machine::get();
+  const Gemm planned = make_gemm(64, 128, 256, "row", "row", Accumulation::promote, DType::bf16);
+  const Problem problem = whole(planned);
+  GuardedProblem guarded(problem, gemm_inputs(problem, random));
+  const dispatch::GemmCall call = dispatch::gemm_call(planned, guarded.tensors());
+  const GemmPlan plan = machine.context().plan(call.options, call.args);
+
+  const Gemm other = make_gemm(777, 320, 512, "row", "row", Accumulation::promote, DType::bf16);
+  const Problem others = whole(other);
+  const TensorMap inputs = gemm_inputs(others, random);
+  GuardedProblem larger(others, inputs);
+  plan.launch(dispatch::gemm_call(other, larger.tensors()).args, machine.stream());
+  machine.synchronize();
+  EXPECT_LE(relative_error(larger.read().at("d"), reference::run(others, inputs).at("d")), tolerance(other));
+
+  GemmArgs changed = call.args;
+  changed.a.dtype = DType::e5m2;
+  EXPECT_THROW(plan.launch(changed, machine.stream()), Error);
+}
+
+}  // namespace
+}  // namespace mxjit::device

@@ -1,0 +1,263 @@
+// What a GEMM call may look like: every rule broken one at a time, from a call that is right.
+#include "dispatch/gemm_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "configure/profile.hpp"
+#include "dispatch/gemm_key.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit::dispatch {
+namespace {
+
+Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape, std::int64_t pitch = 0) {
+  Tensor made{.data = reinterpret_cast<void*>(address),
+              .dtype = dtype,
+              .rank = static_cast<int>(shape.size()),
+              .pitch = pitch};
+  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
+  return made;
+}
+
+struct Call {
+  GemmOptions options;
+  GemmArgs args;
+};
+
+constexpr Block row_block{.kind = Block::Kind::row};
+
+// 100 x 200 x 300, a by tokens, b by channels, bf16 out; every buffer 1 MiB from the next.
+Call rowwise() {
+  Call call;
+  call.options.a_scale = call.options.b_scale = OperandScale{.block = row_block};
+  call.args.a = tensor(0x100000, DType::e4m3, {100, 300}, 304);
+  call.args.a_scale = tensor(0x200000, DType::fp32, {100});
+  call.args.b = tensor(0x300000, DType::e5m2, {200, 300}, 304);
+  call.args.b_scale = tensor(0x400000, DType::fp32, {200});
+  call.args.d = tensor(0x500000, DType::bf16, {100, 200});
+  return call;
+}
+
+GemmSizes check(const Call& call) {
+  check_options(call.options);
+  return check_gemm(call.options, call.args);
+}
+
+void expect_error(const std::string& argument, const std::function<void(Call&)>& change) {
+  Call call = rowwise();
+  change(call);
+  try {
+    check(call);
+    ADD_FAILURE() << "no error that names " << argument;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_EQ(error.argument(), argument) << error.what();
+    EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("got"), std::string::npos) << error.what();
+  }
+}
+
+TEST(GemmCheck, AcceptsRightCalls) {
+  const GemmSizes sizes = check(rowwise());
+  EXPECT_EQ(sizes.batch, 1);
+  EXPECT_EQ(sizes.m, 100);
+  EXPECT_EQ(sizes.n, 200);
+  EXPECT_EQ(sizes.k, 300);
+
+  Call turned = rowwise();
+  turned.options.a_mn_major = true;
+  turned.args.a = tensor(0x100000, DType::e4m3, {300, 100});
+  EXPECT_EQ(check(turned).k, 300);
+
+  Call blocks = rowwise();
+  blocks.options.a_scale = OperandScale{.block = {.rows = 1, .cols = 128}, .layout = ScaleLayout::mn_major};
+  blocks.options.b_scale = OperandScale{.block = {.rows = 128, .cols = 128}};
+  blocks.args.a_scale = tensor(0x200000, DType::fp32, {3, 100});
+  blocks.args.b_scale = tensor(0x400000, DType::fp32, {2, 3});
+  EXPECT_NO_THROW(check(blocks));
+
+  Call mx = rowwise();
+  mx.options.a_scale =
+      OperandScale{.scaling = Scaling::mx, .block = {.rows = 1, .cols = 32}, .layout = ScaleLayout::blocked};
+  mx.args.a_scale = tensor(0x200000, DType::u8, {128 * 12});
+  EXPECT_NO_THROW(check(mx));
+
+  Call batched = rowwise();
+  batched.args.a = tensor(0x100000, DType::e4m3, {4, 100, 300});
+  batched.args.a_scale = tensor(0x200000, DType::fp32, {4, 100});
+  batched.args.b = tensor(0x300000, DType::e4m3, {1, 200, 300});
+  batched.args.b_scale = tensor(0x400000, DType::fp32, {1, 200});
+  batched.args.d = tensor(0x500000, DType::bf16, {4, 100, 200});
+  EXPECT_EQ(check(batched).batch, 4);
+
+  Call in_place = rowwise();
+  in_place.args.beta = 1.0F;
+  in_place.args.c = in_place.args.d;
+  EXPECT_NO_THROW(check(in_place));
+}
+
+TEST(GemmCheck, Options) {
+  expect_error("options.output", [](Call& call) { call.options.output = DType::e4m3; });
+  expect_error("options.a_scale.block",
+               [](Call& call) { call.options.a_scale->block = {.rows = 1, .cols = 32}; });
+  expect_error("options.b_scale.layout",
+               [](Call& call) { call.options.b_scale->layout = ScaleLayout::mn_major; });
+  expect_error("options.a_scale.layout", [](Call& call) {
+    call.options.a_scale = {.scaling = Scaling::mx, .block = {}, .layout = ScaleLayout::mn_major};
+  });
+  expect_error("options.a_scale.block",
+               [](Call& call) { call.options.a_scale = {.scaling = Scaling::mx, .block = row_block}; });
+  expect_error("options.accumulation", [](Call& call) {
+    call.options.accumulation = Accumulation::fast;
+    call.options.a_scale = {.scaling = Scaling::mx, .block = {}};
+  });
+  expect_error("options.accumulation", [](Call& call) {
+    call.options.accumulation = Accumulation::fast;
+    call.args.a.dtype = DType::bf16;
+  });
+}
+
+TEST(GemmCheck, Operands) {
+  expect_error("a", [](Call& call) { call.args.a.dtype = DType::fp16; });
+  expect_error("b", [](Call& call) { call.args.b.dtype = DType::u8; });
+  expect_error("a", [](Call& call) { call.args.a.rank = 1; });
+  expect_error("a", [](Call& call) { call.args.a.shape[0] = -1; });
+  expect_error("a", [](Call& call) { call.args.a.data = nullptr; });
+  expect_error("a", [](Call& call) { call.args.a.pitch = 299; });
+  expect_error("b", [](Call& call) { call.args.b.shape[1] = 301; });
+  expect_error("b", [](Call& call) { call.args.b = tensor(0x300000, DType::e5m2, {1, 200, 300}); });
+  expect_error("a", [](Call& call) {
+    call.args.a.shape = {std::numeric_limits<std::int64_t>::max() / 2, 300};
+  });
+  expect_error("b", [](Call& call) {
+    call.args.a = tensor(0x100000, DType::e4m3, {4, 100, 300});
+    call.args.b = tensor(0x300000, DType::e4m3, {3, 200, 300});
+  });
+}
+
+TEST(GemmCheck, Scales) {
+  expect_error("a_scale", [](Call& call) { call.args.a_scale.dtype = DType::bf16; });
+  expect_error("a_scale", [](Call& call) { call.args.a_scale.shape[0] = 99; });
+  expect_error("b_scale", [](Call& call) { call.args.b_scale = tensor(0x400000, DType::fp32, {200, 1}); });
+  expect_error("b_scale", [](Call& call) { call.args.b_scale.data = nullptr; });
+  expect_error("b_scale", [](Call& call) { call.args.b_scale.pitch = 400; });
+  expect_error("b_scale", [](Call& call) { call.options.b_scale.reset(); });
+  // The other layout of 128-blocks is told by its extents.
+  expect_error("a_scale", [](Call& call) {
+    call.options.a_scale = OperandScale{.block = {.rows = 1, .cols = 128}, .layout = ScaleLayout::mn_major};
+    call.args.a_scale = tensor(0x200000, DType::fp32, {100, 3});
+  });
+  expect_error("a_scale", [](Call& call) {
+    call.options.a_scale = {.scaling = Scaling::mx, .block = {}};
+    call.args.a_scale = tensor(0x200000, DType::fp32, {100, 10});
+  });
+}
+
+TEST(GemmCheck, Results) {
+  expect_error("d", [](Call& call) { call.args.d.dtype = DType::fp32; });
+  expect_error("d", [](Call& call) { call.args.d.shape[1] = 199; });
+  expect_error("d", [](Call& call) { call.args.d.data = nullptr; });
+  expect_error("d", [](Call& call) { call.args.d.data = reinterpret_cast<void*>(0x500001); });
+  for (const std::uintptr_t over : {0x100000, 0x200000, 0x300000, 0x400000})
+    expect_error("d", [&](Call& call) { call.args.d.data = reinterpret_cast<void*>(over); });
+  expect_error("c", [](Call& call) { call.args.beta = 1.0F; });
+  expect_error("c", [](Call& call) {
+    call.args.beta = 1.0F;
+    call.args.c = tensor(0x600000, DType::fp32, {100, 200});
+  });
+  expect_error("d", [](Call& call) {  // C shifted by a row against D
+    call.args.beta = 1.0F;
+    call.args.c = tensor(0x500000 + 400, DType::bf16, {100, 200});
+  });
+  expect_error("alpha", [](Call& call) { call.args.alpha = std::numeric_limits<float>::infinity(); });
+  expect_error("beta", [](Call& call) { call.args.beta = std::numeric_limits<float>::quiet_NaN(); });
+  expect_error("bias", [](Call& call) { call.args.bias = tensor(0x600000, DType::e4m3, {200}); });
+  expect_error("bias", [](Call& call) { call.args.bias = tensor(0x600000, DType::bf16, {100}); });
+  expect_error("d", [](Call& call) { call.args.bias = tensor(0x500000, DType::bf16, {200}); });
+}
+
+// ---- which kernel a call gets
+
+GemmKey key(const Call& call, const char* profile = "h200") {
+  const GemmSizes sizes = check(call);
+  return gemm_key(gemm_traits(call.options, call.args), sizes, configure::profile(profile));
+}
+
+TEST(GemmKey, AlignedCallsGetTheHopperKernel) {
+  EXPECT_NE(key(rowwise()).tile, GemmKey::general);
+  EXPECT_EQ(gemm_configuration(key(rowwise())).kernel, "gemm/dense_fp8");
+  EXPECT_EQ(key(rowwise(), "b200").tile, GemmKey::general);
+}
+
+TEST(GemmKey, WhatTheHopperKernelCannotTakeGetsTheGeneralOne) {
+  const std::vector<std::function<void(Call&)>> changes = {
+      [](Call& call) { call.args.a.pitch = 301; },
+      [](Call& call) { call.args.b.data = reinterpret_cast<void*>(0x300001); },
+      [](Call& call) { call.options.accumulation = Accumulation::exact; },
+      [](Call& call) {
+        call.options.a_scale.reset();
+        call.args.a_scale = {};
+        call.args.a = tensor(0x100000, DType::bf16, {100, 300}, 304);
+      },
+      [](Call& call) {
+        call.options.b_mn_major = true;
+        call.args.b = tensor(0x300000, DType::e4m3, {300, 200}, 208);
+      },
+      [](Call& call) {
+        call.args.a = tensor(0x100000, DType::e4m3, {100, 0}, 16);
+        call.args.b = tensor(0x300000, DType::e4m3, {200, 0}, 16);
+      }};
+  for (const auto& change : changes) {
+    Call call = rowwise();
+    change(call);
+    EXPECT_EQ(key(call).tile, GemmKey::general);
+    EXPECT_EQ(gemm_configuration(key(call)).kernel, "gemm/general");
+  }
+}
+
+TEST(GemmKey, TellsCallsOfDifferentKernelsApart) {
+  const std::vector<std::function<void(Call&)>> changes = {
+      [](Call&) {},
+      [](Call& call) { call.args.a.dtype = DType::e5m2; },
+      [](Call& call) { call.args.b.dtype = DType::e4m3; },
+      [](Call& call) { call.options.accumulation = Accumulation::fast; },
+      [](Call& call) { call.options.accumulation = Accumulation::exact; },
+      [](Call& call) { call.args.a.pitch = 301; },
+      [](Call& call) { call.args.d.pitch = 201; },
+      [](Call& call) { call.args.bias = tensor(0x600000, DType::bf16, {200}); },
+      [](Call& call) { call.args.bias = tensor(0x600000, DType::fp32, {200}); },
+      [](Call& call) {
+        call.args.beta = 1.0F;
+        call.args.c = tensor(0x700000, DType::bf16, {100, 200});
+      },
+      [](Call& call) {
+        call.options.output = DType::fp16;
+        call.args.d.dtype = DType::fp16;
+      },
+      [](Call& call) {
+        call.options.a_scale->block.kind = Block::Kind::tensor;
+        call.args.a_scale.shape[0] = 1;
+      }};
+  std::vector<GemmKey> keys;
+  for (const auto& change : changes) {
+    Call call = rowwise();
+    change(call);
+    keys.push_back(key(call));
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      EXPECT_EQ(keys[i] == keys[j], i == j) << i << " " << j;
+      EXPECT_EQ(keys[i].hash() == keys[j].hash(), i == j) << i << " " << j;
+    }
+  Call scaled = rowwise();
+  scaled.args.alpha = 3.0F;
+  EXPECT_EQ(key(scaled), keys[0]);
+}
+
+}  // namespace
+}  // namespace mxjit::dispatch

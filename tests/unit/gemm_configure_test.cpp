@@ -1,0 +1,136 @@
+// The choice of GEMM kernels: what is refused, and that a range yields what its problems get.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include "configure/configure.hpp"
+#include "configure/gemm.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit::configure {
+namespace {
+
+problem::OperandScaling by_row() {
+  return {.kind = Scaling::fp32, .span = problem::OperandScaling::Span::row, .block = {}};
+}
+
+problem::Gemm gemm(problem::Extent m, problem::Extent n, problem::Extent k) {
+  problem::Gemm made;
+  made.a.tensor = {.dtype = DType::e4m3, .shape = {m, k}, .ld = {}, .align = {}};
+  made.b.tensor = {.dtype = DType::e4m3, .shape = {n, k}, .ld = {}, .align = {}};
+  made.a.scaling = made.b.scaling = by_row();
+  return made;
+}
+
+std::vector<Configuration> kernels(const problem::Gemm& op, const char* target = "sm_90a") {
+  return configure({.name = {}, .op = op}, default_profile(target));
+}
+
+TEST(GemmConfigure, OneKernelForOneProblem) {
+  for (const std::int64_t m : {1, 16, 64, 100, 128, 512, 2048, 8192})
+    for (const Accumulation accumulation : {Accumulation::fast, Accumulation::promote}) {
+      problem::Gemm op = gemm(m, 7168, 5120);
+      op.accumulation = accumulation;
+      const auto found = kernels(op);
+      ASSERT_EQ(found.size(), 1U);
+      EXPECT_EQ(found[0].kernel, "gemm/dense_fp8");
+      EXPECT_LE(found[0].shared_bytes, 227 * 1024);
+      EXPECT_EQ(std::get<std::int64_t>(found[0].constants.at("block_m")) * 2 + 128, found[0].threads);
+    }
+}
+
+TEST(GemmConfigure, SmallProblemsGetSmallTiles) {
+  const auto rows = [](std::int64_t m) {
+    return std::get<std::int64_t>(kernels(gemm(m, 7168, 5120)).at(0).constants.at("block_m"));
+  };
+  EXPECT_EQ(rows(16), 64);
+  EXPECT_GE(rows(8192), 128);
+}
+
+TEST(GemmConfigure, OtherTargetsGetTheGeneralKernel) {
+  for (const char* target : {"sm_100a", "sm_103a", "sm_120a"}) {
+    const auto found = kernels(gemm(512, 7168, 5120), target);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].kernel, "gemm/general");
+  }
+}
+
+TEST(GemmConfigure, UnalignedPitchesGetTheGeneralKernel) {
+  EXPECT_EQ(kernels(gemm(512, 7168, 5121)).at(0).kernel, "gemm/general");
+  problem::Gemm padded = gemm(512, 7168, 5121);
+  padded.a.tensor.ld = padded.b.tensor.ld = 5136;
+  EXPECT_EQ(kernels(padded).at(0).kernel, "gemm/dense_fp8");
+  EXPECT_EQ(kernels(gemm(512, 7168, 0)).at(0).kernel, "gemm/general");
+}
+
+// Every problem inside the range is served by what the range yields, and by nothing more where only M varies.
+TEST(GemmConfigure, ARangeYieldsWhatItsProblemsGet) {
+  for (const Accumulation accumulation : {Accumulation::fast, Accumulation::promote})
+    for (const auto& [n, k] : {std::pair<int, int>{7168, 2048}, {24576, 1536}, {512, 128}}) {
+      problem::Gemm range = gemm({1, 3000}, n, k);
+      range.accumulation = accumulation;
+      const auto of_range = kernels(range);
+      std::vector<Configuration> seen;
+      for (std::int64_t m = 1; m <= 3000; ++m) {
+        problem::Gemm op = gemm(m, n, k);
+        op.accumulation = accumulation;
+        for (const Configuration& one : kernels(op))
+          if (std::ranges::find(seen, one) == seen.end()) seen.push_back(one);
+      }
+      std::ranges::sort(seen);
+      EXPECT_EQ(of_range, seen) << n << " " << k;
+    }
+}
+
+TEST(GemmConfigure, RangesOfNAndKAreServed) {
+  const problem::Gemm range = gemm({1, 600}, {1, 700}, {0, 300});
+  const auto of_range = kernels(range);
+  std::mt19937 random(1);
+  for (int i = 0; i < 500; ++i) {
+    const auto draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+    const problem::Gemm op = gemm(draw(1, 600), draw(1, 700), draw(0, 300));
+    for (const Configuration& one : kernels(op))
+      EXPECT_NE(std::ranges::find(of_range, one), of_range.end()) << i;
+  }
+}
+
+TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
+  GemmTraits traits;
+  traits.a.form = traits.b.form = GemmTraits::Form::row;
+  traits.accumulation = Accumulation::fast;
+  const auto tile = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return gemm_tiles(traits)[static_cast<std::size_t>(choose_tile(traits, m, n, k, 132))];
+  };
+  EXPECT_EQ(tile(8192, 8192, 8192).n, 256);
+  EXPECT_EQ(tile(512, 7168, 5120).n, 224);
+  traits.accumulation = Accumulation::promote;
+  EXPECT_EQ(tile(8192, 8192, 8192).m, 192);
+  EXPECT_EQ(tile(512, 7168, 5120).n, 224);
+}
+
+TEST(GemmConfigure, WhatHasNoKernelIsRefusedByField) {
+  const std::vector<std::pair<std::string, std::function<void(problem::Gemm&)>>> cases = {
+      {"/groups", [](problem::Gemm& op) { op.groups = problem::GemmGroups{}; }},
+      {"/epilogue", [](problem::Gemm& op) { op.epilogue = problem::Swiglu{}; }},
+      {"/d/requant", [](problem::Gemm& op) { op.d.requant = problem::Recipe{}; }},
+      {"/d/dtype", [](problem::Gemm& op) { op.d.tensor.dtype = DType::e4m3; }},
+      {"/d/amax", [](problem::Gemm& op) { op.d.amax = true; }},
+      {"/batch_invariant", [](problem::Gemm& op) { op.batch_invariant = true; }},
+      {"/a/scaling/block", [](problem::Gemm& op) { op.a.scaling->span = problem::OperandScaling::Span::k; }}};
+  for (const auto& [field, change] : cases) {
+    problem::Gemm op = gemm(16, 32, 64);
+    change(op);
+    try {
+      kernels(op);
+      ADD_FAILURE() << field;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      EXPECT_EQ(error.argument(), field) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mxjit::configure
