@@ -60,8 +60,8 @@ class OpenFile {
   int fd_;
 };
 
-/// Reads a regular file whole. Returns 0 or -errno: -EBADMSG for what is no regular file (a FIFO is not waited
-/// for), -EFBIG past `limit` bytes. `modified`: its time of modification, seconds.
+/// Reads a regular file whole. Returns 0 or -errno: -EBADMSG for what is no regular file (a FIFO is not
+/// waited for), -EFBIG past `limit` bytes. `modified`: its time of modification, seconds.
 int read_file(FileSystem& files, const std::string& path, std::string& bytes, std::uint64_t limit,
               std::int64_t* modified = nullptr);
 
