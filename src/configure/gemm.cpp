@@ -281,8 +281,7 @@ std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Prof
   }
   if (general) found.push_back(general_configuration(traits));
   std::ranges::sort(found);
-  const auto repeats = std::ranges::unique(found);
-  found.erase(repeats.begin(), repeats.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
