@@ -23,12 +23,17 @@ thread_local bool counting = false;
 thread_local int allocations = 0;
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Every form that pairs with the delete below, for a sanitizer replaces those that are left out.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   if (counting) ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
+  return std::malloc(size);
+}
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace mxjit::dispatch {
