@@ -11,6 +11,7 @@
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/registers.cuh"
+#include "ptx/shared.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 
@@ -43,9 +44,8 @@ __device__ void GemmDenseFp8::run(const Params& params) {
 
   static_assert(Config::threads == (Config::warpgroups + 1) * 128 &&
                 Config::block_m == Config::warpgroups * 64);
-  extern __shared__ __align__(1024) unsigned char shared[];  // swizzle atoms are 1024 bytes
-  unsigned char* const tiles_a = shared;
-  unsigned char* const tiles_b = shared + stages * S::a_bytes;
+  unsigned char* const tiles_a = ptx::dynamic_shared();
+  unsigned char* const tiles_b = tiles_a + stages * S::a_bytes;
   unsigned char* const out = tiles_b + stages * S::b_bytes;
   float* const factors = reinterpret_cast<float*>(out + Config::warpgroups * S::out_bytes);
   u64* const full = reinterpret_cast<u64*>(factors + Config::warpgroups * Config::block_n);

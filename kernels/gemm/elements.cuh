@@ -1,6 +1,7 @@
 // Element types of the GEMM kernels, and moving one element between memory and fp32.
 #pragma once
 
+#include "ptx/convert.cuh"
 #include "ptx/types.cuh"
 
 namespace mxjit {
@@ -9,11 +10,7 @@ enum class Element { none, e4m3, e5m2, bf16, fp16, fp32 };
 
 __device__ __forceinline__ float widen_bf16(u16 value) { return __uint_as_float(u32{value} << 16); }
 
-__device__ __forceinline__ float widen_fp16(u16 value) {
-  float wide;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value));
-  return wide;
-}
+__device__ __forceinline__ float widen_fp16(u16 value) { return ptx::cvt_f32_f16(value); }
 
 /// Element `at` of an array of bf16, fp16 or fp32. C may be D itself, so not through the read-only cache.
 template <Element type>
@@ -30,13 +27,7 @@ __device__ __forceinline__ float load_element(const void* from, i64 at) {
 /// Two values rounded to 16 bits, `low` in the low half.
 template <Element type>
 __device__ __forceinline__ u32 pack_pair(float low, float high) {
-  u32 packed;
-  if constexpr (type == Element::bf16) {
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  } else {
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  }
-  return packed;
+  return type == Element::bf16 ? ptx::cvt_bf16x2_f32(low, high) : ptx::cvt_f16x2_f32(low, high);
 }
 
 template <Element type>

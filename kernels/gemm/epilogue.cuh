@@ -4,6 +4,8 @@
 
 #include "gemm/elements.cuh"
 #include "gemm/params.cuh"
+#include "ptx/registers.cuh"
+#include "ptx/shared.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 
@@ -140,16 +142,8 @@ struct EpilogueBuffers {
   float* factors;  // one a column of the tile
 };
 
-__device__ __forceinline__ void store_matrices(u32 address, u32 a, u32 b, u32 c, u32 d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
-               "r"(b), "r"(c), "r"(d)
-               : "memory");
-}
-
 // Barrier of one warpgroup; 0 belongs to the block.
-__device__ __forceinline__ void warpgroup_sync(int group) {
-  asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-}
+__device__ __forceinline__ void warpgroup_sync(int group) { ptx::bar_sync<128>(group + 1); }
 
 // Adds beta * C and the bias. Every thread reads its own elements of C before any of them is stored: C may be
 // D.
@@ -170,7 +164,7 @@ __device__ __forceinline__ void add_rows(const GemmArguments& g, float (&sum)[re
         if constexpr (Config::bias != Element::none)
           value += load_element<Config::bias>(g.bias, column + j * 8 + side);
       }
-      if (j % 4 == 3) asm volatile("" ::: "memory");  // a few loads at a time: registers are scarce here
+      if (j % 4 == 3) ptx::compiler_barrier();  // a few loads at a time: registers are scarce here
     }
   }
 }
@@ -221,9 +215,9 @@ __device__ void store_tile(const ptx::TensorMap& map, const GemmArguments& g, fl
         const int swizzle = columns == 64 ? r % 8 : r / 2 % 4;
         const int chunk = (j + lane % 32 / 16) ^ swizzle;
         const float* s = sum + box * (columns / 2) + j * 4;
-        store_matrices(ptx::shared_address(to) + r * (columns * 2) + chunk * 16,
-                       pack_pair<Config::output>(s[0], s[1]), pack_pair<Config::output>(s[2], s[3]),
-                       pack_pair<Config::output>(s[4], s[5]), pack_pair<Config::output>(s[6], s[7]));
+        ptx::stmatrix_x4(ptx::shared_address(to) + r * (columns * 2) + chunk * 16,
+                         pack_pair<Config::output>(s[0], s[1]), pack_pair<Config::output>(s[2], s[3]),
+                         pack_pair<Config::output>(s[4], s[5]), pack_pair<Config::output>(s[6], s[7]));
       }
       ptx::tma_store_fence();
       warpgroup_sync(group);

@@ -27,12 +27,7 @@ __device__ __forceinline__ float widen_code(u32 code) {  // E8M0
 
 template <Element type>
 __device__ __forceinline__ float widen_fp8(u16 value) {
-  u32 halves;
-  if constexpr (type == Element::e4m3) {
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(value));
-  } else {
-    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(value));
-  }
+  const u32 halves = type == Element::e4m3 ? ptx::cvt_f16x2_e4m3x2(value) : ptx::cvt_f16x2_e5m2x2(value);
   return widen_fp16(static_cast<u16>(halves));
 }
 

@@ -1,4 +1,5 @@
-// Register budget of a warpgroup, moved between the warps that copy and the warps that compute.
+// Register budget of a warpgroup, moved between the warps that copy and the warps that compute; what keeps
+// the compiler from spending registers on loads it moves forward.
 #pragma once
 
 namespace mxjit::ptx {
@@ -7,9 +8,13 @@ template <int count>
 __device__ __forceinline__ void raise_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
+
 template <int count>
 __device__ __forceinline__ void drop_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
+
+/// No access of memory moves across it.
+__device__ __forceinline__ void compiler_barrier() { asm volatile("" ::: "memory"); }
 
 }  // namespace mxjit::ptx
