@@ -60,6 +60,7 @@ has_fuzzer() { echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned
 
 setup_tests() {
   need libgtest-dev has_header gtest/gtest.h
+  need libboost-context-dev has_header boost/context/fiber.hpp
   need clang has_command clang++
   install_missing
   need libclang-rt-dev has_fuzzer

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "device/backend.hpp"
+
 namespace mxjit::device {
 namespace {
 
@@ -13,8 +15,8 @@ std::unique_ptr<Machine>& instance() {
 }  // namespace
 
 Machine::Machine()
-    : device_(driver::DeviceContext::primary(driver::api(), 0)),
-      cache_(std::make_shared<cache::Cache>(cache::Options::from_environment())),
+    : device_(driver::DeviceContext::primary(backend_api(), 0)),
+      cache_(backend_cache()),
       context_(dispatch::ContextAccess::make(device_, driver::Libraries::process(), cache_)),
       stream_(driver::make_stream(device_->api())) {}
 
@@ -35,11 +37,12 @@ void Machine::synchronize() const {
 
 bool small() {
   const char* value = std::getenv("MXJIT_DEVICE_SMALL");
-  return value != nullptr && *value != '\0' && std::string(value) != "0";
+  if (value == nullptr || *value == '\0') return backend_is_slow();
+  return std::string(value) != "0";
 }
 
 void DeviceTest::SetUp() {
-  static const std::string reason = driver::why_no_gpu();
+  static const std::string reason = why_no_device();
   if (!reason.empty()) GTEST_SKIP() << reason;
   Machine::get();
 }

@@ -1,0 +1,93 @@
+// CUDA C++ for the host compiler: what a kernel's source expects of the language and of the device, for one
+// thread of an emulated grid. Included before every emulated source; needs no other header.
+#pragma once
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(bytes) alignas(bytes)
+// One thread block runs at a time, so its static shared variables can be the program's.
+#define __shared__ static
+
+namespace mxjit::emulation {
+
+/// What the emulator does for the running thread; see emulator.hpp.
+struct Services {
+  /// Blocks until the warp's 32 lanes have called it with the same `what`; returns their deposits, lane by
+  /// lane.
+  const void* (*exchange)(const char* what, const void* deposit, unsigned bytes);
+  /// Blocks until `threads` threads of the block (0: all that still run) have come to barrier `id`.
+  void (*barrier)(int id, int threads);
+  /// Blocks until `done(state)`.
+  void (*wait)(const char* what, bool (*done)(const void* state, unsigned argument), const void* state,
+               unsigned argument);
+  /// Refuses an access of device memory outside every allocation, or not aligned to its size.
+  void (*check)(const char* what, const void* address, unsigned bytes);
+  /// Ends the launch with an error.
+  void (*fail)(const char* what);
+  unsigned char* dynamic_shared;
+};
+
+struct Index {
+  unsigned x, y, z;
+};
+
+}  // namespace mxjit::emulation
+
+// Set by the emulator: once, and for each thread before it runs.
+extern "C" {
+__attribute__((visibility("default"))) const mxjit::emulation::Services* mxjit_services;
+__attribute__((visibility("default"))) mxjit::emulation::Index threadIdx, blockIdx, blockDim, gridDim;
+}
+
+struct float2 {
+  float x, y;
+};
+
+inline void __syncthreads() { mxjit_services->barrier(0, 0); }
+inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
+inline unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
+inline int __float_as_int(float value) { return __builtin_bit_cast(int, value); }
+inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frcp_rn(float a) { return 1.0f / a; }
+inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float __fsqrt_rn(float a) { return __builtin_sqrtf(a); }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline float fmaxf(float a, float b) { return __builtin_fmaxf(a, b); }
+inline float fminf(float a, float b) { return __builtin_fminf(a, b); }
+inline float fabsf(float a) { return __builtin_fabsf(a); }
+
+template <class T>
+T __ldg(const T* address) {
+  mxjit_services->check("__ldg", address, sizeof(T));
+  return *address;
+}
+
+// Threads change places only where they wait, so that read-modify-write is whole.
+template <class T>
+T atomicCAS(T* address, T expected, T desired) {
+  mxjit_services->check("atomicCAS", address, sizeof(T));
+  const T old = *address;
+  if (old == expected) *address = desired;
+  return old;
+}
+template <class T>
+T atomicAdd(T* address, T value) {
+  mxjit_services->check("atomicAdd", address, sizeof(T));
+  const T old = *address;
+  *address = old + value;
+  return old;
+}
+template <class T>
+T atomicMax(T* address, T value) {
+  mxjit_services->check("atomicMax", address, sizeof(T));
+  const T old = *address;
+  if (value > old) *address = value;
+  return old;
+}
+inline void __threadfence() {}

@@ -1,0 +1,58 @@
+// As kernels/ptx/memory.cuh.
+#pragma once
+
+#include "ptx/types.cuh"
+
+namespace mxjit {
+
+struct alignas(16) Vector4 {
+  u32 x, y, z, w;
+};
+
+struct alignas(8) Vector2 {
+  u32 x, y;
+};
+
+}  // namespace mxjit
+
+namespace mxjit::emulation {
+
+template <class T>
+T load(const char* what, const void* address) {
+  mxjit_services->check(what, address, sizeof(T));
+  return *static_cast<const T*>(address);
+}
+template <class T>
+void store(const char* what, void* address, T value) {
+  mxjit_services->check(what, address, sizeof(T));
+  *static_cast<T*>(address) = value;
+}
+
+inline u32 lane() { return threadIdx.x % 32; }
+inline const u32* exchange(const char* what, u32 value) {
+  return static_cast<const u32*>(mxjit_services->exchange(what, &value, sizeof value));
+}
+
+}  // namespace mxjit::emulation
+
+namespace mxjit::ptx {
+
+inline Vector4 ld_stream(const void* address) { return emulation::load<Vector4>("ld.v4", address); }
+inline u16 ld_nc_u16(const void* address) { return emulation::load<u16>("ld.u16", address); }
+inline u32 ld_nc_u32(const void* address) { return emulation::load<u32>("ld.u32", address); }
+
+inline void st_stream(void* address, Vector4 v) { emulation::store("st.v4", address, v); }
+inline void st_stream(void* address, Vector2 v) { emulation::store("st.v2", address, v); }
+inline void st_stream(void* address, u32 v) { emulation::store("st.u32", address, v); }
+inline void st_stream(void* address, u8 v) { emulation::store("st.u8", address, v); }
+
+inline u32 shfl_xor(u32 value, u32 mask) {
+  return emulation::exchange("shfl.bfly", value)[emulation::lane() ^ mask];
+}
+inline u32 shfl_up(u32 value, u32 distance) {
+  const u32 lane = emulation::lane();
+  return emulation::exchange("shfl.up", value)[lane >= distance ? lane - distance : lane];
+}
+inline u32 shfl(u32 value, u32 lane) { return emulation::exchange("shfl.idx", value)[lane % 32]; }
+
+}  // namespace mxjit::ptx

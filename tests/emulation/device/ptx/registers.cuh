@@ -1,0 +1,12 @@
+// As kernels/ptx/registers.cuh: there is nothing to do.
+#pragma once
+
+namespace mxjit::ptx {
+
+template <int count>
+void raise_registers() {}
+template <int count>
+void drop_registers() {}
+inline void compiler_barrier() {}
+
+}  // namespace mxjit::ptx

@@ -1,0 +1,137 @@
+#include "emulation/driver.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "driver/stub.hpp"
+#include "emulation/device/tensor_map.hpp"
+#include "emulation/emulator.hpp"
+#include "emulation/host_compiler.hpp"
+
+namespace mxjit::emulation {
+namespace {
+
+// Loaded for good, as the library loads cubins.
+CUresult load(CUlibrary* library, const void* cubin, CUjit_option*, void**, unsigned, CUlibraryOption*,
+              void**, unsigned) {
+  const std::string object = shared_object(cubin);
+  const int file = ::memfd_create("kernel", MFD_CLOEXEC);
+  if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  for (std::size_t done = 0; done < object.size();) {
+    const ssize_t wrote = ::write(file, object.data() + done, object.size() - done);
+    if (wrote <= 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    done += static_cast<std::size_t>(wrote);
+  }
+  try {
+    *library = reinterpret_cast<CUlibrary>(new Program(fmt::format("/proc/self/fd/{}", file)));
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "emulated load: %s\n", error.what());
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  return CUDA_SUCCESS;  // the descriptor stays open: another file under its name would be taken for this one
+}
+
+CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
+  try {
+    run(*reinterpret_cast<const Program*>(function),
+        {.blocks = {config->gridDimX, config->gridDimY, config->gridDimZ},
+         .threads = config->blockDimX,
+         .shared_bytes = config->sharedMemBytes},
+        parameters[0]);
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "emulated launch: %s\n", error.what());
+    return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  return CUDA_SUCCESS;
+}
+
+unsigned element_bytes(CUtensorMapDataType type) {
+  switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+      return 1;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+      return 2;
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
+    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+    case CU_TENSOR_MAP_DATA_TYPE_INT32:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+unsigned swizzle_bytes(CUtensorMapSwizzle swizzle) {
+  switch (swizzle) {
+    case CU_TENSOR_MAP_SWIZZLE_32B:
+      return 32;
+    case CU_TENSOR_MAP_SWIZZLE_64B:
+      return 64;
+    case CU_TENSOR_MAP_SWIZZLE_128B:
+      return 128;
+    default:
+      return 0;
+  }
+}
+
+// Refuses what the driver refuses.
+CUresult encode(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* base,
+                const cuuint64_t* extents, const cuuint64_t* pitches, const cuuint32_t* box,
+                const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
+                CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  const TensorMap2d map{.base = static_cast<unsigned char*>(base),
+                        .extents = {extents[0], extents[1]},
+                        .pitch = pitches[0],
+                        .box = {box[0], box[1]},
+                        .element = element_bytes(type),
+                        .swizzle = swizzle_bytes(swizzle)};
+  const unsigned row = map.box[0] * map.element;
+  if (rank != 2 || map.element == 0 || steps[0] != 1 || steps[1] != 1 ||
+      reinterpret_cast<std::uintptr_t>(base) % 16 != 0 || map.pitch % 16 != 0 || map.extents[0] == 0 ||
+      map.extents[1] == 0 || map.box[0] == 0 || map.box[0] > 256 || map.box[1] == 0 || map.box[1] > 256 ||
+      row % 16 != 0 || (map.swizzle != 0 && row > map.swizzle))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::memset(out, 0, sizeof *out);
+  std::memcpy(out, &map, sizeof map);
+  return CUDA_SUCCESS;
+}
+
+driver::Api make_api() {
+  driver::Api table = driver::stub_api();
+  table.mem_alloc = [](CUdeviceptr* address, std::size_t bytes) {
+    const CUresult result = driver::stub_api().mem_alloc(address, bytes);
+    if (result == CUDA_SUCCESS) add_allocation(reinterpret_cast<void*>(*address), bytes);
+    return result;
+  };
+  table.mem_free = [](CUdeviceptr address) {
+    if (address != 0 && !remove_allocation(reinterpret_cast<void*>(address))) return CUDA_ERROR_INVALID_VALUE;
+    return driver::stub_api().mem_free(address);
+  };
+  table.library_load_data = load;
+  table.library_get_kernel = [](CUkernel* kernel, CUlibrary library, const char*) {
+    return *kernel = reinterpret_cast<CUkernel>(library), CUDA_SUCCESS;
+  };
+  table.kernel_get_function = [](CUfunction* function, CUkernel kernel) {
+    return *function = reinterpret_cast<CUfunction>(kernel), CUDA_SUCCESS;
+  };
+  table.tensor_map_encode_tiled = encode;
+  table.launch_kernel_ex = launch;
+  return table;
+}
+
+}  // namespace
+
+const driver::Api& api() {
+  static const driver::Api table = make_api();
+  return table;
+}
+
+}  // namespace mxjit::emulation
