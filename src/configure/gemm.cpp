@@ -126,15 +126,24 @@ constexpr std::array<RegisterSplit, 4> register_splits = {{{0, 0}, {0, 0}, {40, 
 bool promises_bulk(const problem::TensorSpec& tensor) {
   return tensor.align.has_value() && *tensor.align == 16;
 }
-// Whether the pitch follows from an extent that is a range: then nothing is promised, and both cases occur.
-bool open_pitch(const problem::TensorSpec& tensor) { return !tensor.align.has_value(); }
+// Whether some tensors of this kind are multiples of 16 bytes and some are not: nothing is promised, since
+// the pitch follows from an extent that is a range, or less is promised than the pitch allows.
+bool open_bulk(const problem::TensorSpec& tensor) {
+  if (!tensor.align) return true;
+  const auto element = static_cast<std::int64_t>(size_of(tensor.dtype));
+  return *tensor.align < 16 && (!tensor.ld || *tensor.ld * element % 16 == 0);
+}
+
+bool may_be_bulk(const problem::TensorSpec& tensor) { return promises_bulk(tensor) || open_bulk(tensor); }
 
 // The tiles that problems with M in [low, high] can get: M counts by the 64 rows that every tile height is a
-// multiple of.
+// multiple of; where a tile is higher than M, each row that is loaded counts.
 void collect_tiles(const GemmTraits& traits, problem::Extent m, std::int64_t n, std::int64_t k, int sm_count,
                    std::set<int>& chosen) {
+  std::int64_t highest = 0;
+  for (const GemmTile& tile : gemm_tiles(traits)) highest = std::max<std::int64_t>(highest, tile.m);
   const std::int64_t low = std::max<std::int64_t>(m.min, 1);
-  for (std::int64_t rows = low; rows <= m.max; rows = (rows + 63) / 64 * 64 + 1)
+  for (std::int64_t rows = low; rows <= m.max; rows = rows <= highest ? rows + 1 : (rows + 63) / 64 * 64 + 1)
     chosen.insert(choose_tile(traits, rows, n, k, sm_count));
 }
 
@@ -160,6 +169,11 @@ bool is_dense_fp8(const GemmTraits& traits, const Profile& profile) {
   return profile.target == "sm_90a" && traits.bulk_loads &&
          traits.accumulation != problem::Accumulation::exact && fits_dense(traits.a, true) &&
          fits_dense(traits.b, false);
+}
+
+bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 512;
+  return m <= most && n <= most && k <= most && (m / 64 + 1) * (n / 64 + 1) <= most;
 }
 
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
@@ -252,7 +266,7 @@ GemmTraits gemm_traits(const problem::Gemm& problem) {
   traits.d = problem.d.tensor.dtype;
   if (problem.bias) traits.bias = static_cast<std::uint8_t>(*problem.bias);
   traits.accumulation = problem.accumulation;
-  traits.beta = problem.beta != 0.0;
+  traits.beta = static_cast<float>(problem.beta) != 0.0F;  // a launch takes a float
   traits.bulk_loads = promises_bulk(problem.a.tensor) && promises_bulk(problem.b.tensor);
   traits.bulk_store = promises_bulk(problem.d.tensor);
   return traits;
@@ -265,11 +279,11 @@ std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Prof
   const problem::GemmExtents extents = problem::gemm_extents(problem);
   std::vector<Configuration> found;
   GemmTraits traits = gemm_traits(problem);
-  // A pitch that no field promises may or may not fit, problem by problem.
-  const bool open_loads = open_pitch(problem.a.tensor) || open_pitch(problem.b.tensor);
-  const bool open_store = open_pitch(problem.d.tensor);
-  bool general = !traits.bulk_loads || extents.k.min == 0;
-  if (open_loads) traits.bulk_loads = true;
+  // What no field promises may or may not fit, problem by problem.
+  const bool open_store = open_bulk(problem.d.tensor);
+  bool general = !traits.bulk_loads || extents.k.min == 0 ||
+                 !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max);
+  traits.bulk_loads = may_be_bulk(problem.a.tensor) && may_be_bulk(problem.b.tensor);
   if (is_dense_fp8(traits, profile) && extents.k.max > 0) {
     add_dense(extents, traits, profile, found);
     if (open_store) {

@@ -48,6 +48,8 @@ struct GemmTile {
 /// True where the Hopper kernel can take problems of `traits` with K > 0 on `profile`; else the general
 /// kernel does.
 bool is_dense_fp8(const GemmTraits& traits, const Profile& profile);
+/// True where the Hopper kernel, which counts in 32 bits, can count these extents and their tiles.
+bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
 /// The tiles that problems of `traits` can get. Not empty.
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits);
 /// Index in gemm_tiles of the tile with the least modelled time. Cheap: called for every launch. Extents of

@@ -1,7 +1,5 @@
 #include "dispatch/gemm_key.hpp"
 
-#include <limits>
-
 #include "dispatch/tensor_check.hpp"
 
 namespace mxjit::dispatch {
@@ -69,11 +67,8 @@ GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcep
 
 GemmKey gemm_key(const GemmTraits& traits, const GemmSizes& sizes, const configure::Profile& profile) {
   GemmKey key{.traits = traits};
-  constexpr std::int64_t most =
-      std::numeric_limits<std::int32_t>::max() - 512;  // the Hopper kernel counts in 32 bits
-  const bool counts = sizes.m <= most && sizes.n <= most && sizes.k <= most &&
-                      (sizes.m / 64 + 1) * (sizes.n / 64 + 1) <= most;
-  if (sizes.k > 0 && counts && configure::is_dense_fp8(traits, profile))
+  if (sizes.k > 0 && configure::dense_fp8_counts(sizes.m, sizes.n, sizes.k) &&
+      configure::is_dense_fp8(traits, profile))
     key.tile = static_cast<std::uint8_t>(
         configure::choose_tile(traits, sizes.m, sizes.n, sizes.k, profile.sm_count));
   return key;
