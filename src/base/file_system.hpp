@@ -65,11 +65,15 @@ class OpenFile {
 int read_file(FileSystem& files, const std::string& path, std::string& bytes, std::uint64_t limit,
               std::int64_t* modified = nullptr);
 
+/// What the names of temporaries start with: in a folder that holds nothing else, and beside a user's files.
+inline constexpr std::string_view temporary_prefix = "tmp-";
+inline constexpr std::string_view beside_prefix = ".mxjit-";
+
 /// Publishes `bytes` as `path`, whole or not at all: private temporary in `temporaries` (a directory of the
 /// same file system), sync, rename, sync of the directory. The file's mode follows the umask. Returns 0 or
 /// -errno, after which no temporary is left where it could be removed.
 int publish_file(FileSystem& files, const std::string& temporaries, const std::string& path,
-                 std::string_view bytes);
+                 std::string_view bytes, std::string_view prefix = temporary_prefix);
 
 /// A name that nobody else uses: 128 random bits, the same on no two hosts.
 std::string unique_name(std::string_view prefix);
@@ -79,7 +83,8 @@ int make_directories(FileSystem& files, const std::string& path, mode_t mode);
 
 /// Removes temporaries of publish_file whose writer is gone: nobody holds their lock and they are older than
 /// `seconds`. Returns how many.
-int sweep_temporaries(FileSystem& files, const std::string& temporaries, std::int64_t seconds);
+int sweep_temporaries(FileSystem& files, const std::string& temporaries, std::int64_t seconds,
+                      std::string_view prefix = temporary_prefix);
 
 /// "No space left on device" for -ENOSPC.
 std::string error_text(int negative_errno);

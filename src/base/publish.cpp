@@ -11,8 +11,6 @@
 namespace mxjit {
 namespace {
 
-constexpr std::string_view temporary_prefix = "tmp-";
-
 int write_all(FileSystem& files, int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = files.write(fd, bytes.data(), bytes.size());
@@ -76,8 +74,8 @@ int read_file(FileSystem& files, const std::string& path, std::string& bytes, st
 }
 
 int publish_file(FileSystem& files, const std::string& temporaries, const std::string& path,
-                 std::string_view bytes) {
-  const std::string temporary = temporaries + "/" + unique_name(temporary_prefix);
+                 std::string_view bytes, std::string_view prefix) {
+  const std::string temporary = temporaries + "/" + unique_name(prefix);
   OpenFile file(files, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   if (!file.ok()) return file.error();
   int error = fill(files, file, bytes);
@@ -104,12 +102,13 @@ int make_directories(FileSystem& files, const std::string& path, mode_t mode) {
   return error == -EEXIST ? 0 : error;
 }
 
-int sweep_temporaries(FileSystem& files, const std::string& temporaries, std::int64_t seconds) {
+int sweep_temporaries(FileSystem& files, const std::string& temporaries, std::int64_t seconds,
+                      std::string_view prefix) {
   std::vector<std::string> names;
   if (files.list(temporaries, names) < 0) return 0;
   int swept = 0;
   for (const std::string& name : names) {
-    if (!std::string_view(name).starts_with(temporary_prefix)) continue;
+    if (!std::string_view(name).starts_with(prefix)) continue;
     const std::string path = temporaries + "/" + name;
     struct stat status {};
     if (files.status(path, status) < 0 || !S_ISREG(status.st_mode)) continue;

@@ -136,7 +136,7 @@ Transfer Cache::export_bundle(const std::string& path, std::string_view target) 
   const std::size_t slash = path.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-  if (const int error = publish_file(state_->files, folder, path, bundle); error < 0) {
+  if (const int error = publish_file(state_->files, folder, path, bundle, beside_prefix); error < 0) {
     throw Error(ErrorCode::io, fmt::format("bundle {} cannot be written: {}", path, error_text(error)));
   }
   done.entries = images.size();

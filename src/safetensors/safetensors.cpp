@@ -63,8 +63,10 @@ File parse(std::string_view image) {
   return file;
 }
 
+namespace {
+
 // Each tensor is read into its own memory, so that a file takes its size once.
-File read(const std::filesystem::path& path) {
+File read_file(const std::filesystem::path& path, bool with_data) {
   const FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor) fail_read(path, errno);
   struct stat info {};
@@ -85,6 +87,10 @@ File read(const std::filesystem::path& path) {
     File file;
     file.metadata = std::move(header.metadata);
     for (const Entry& entry : header.entries) {
+      if (!with_data) {
+        file.tensors.emplace(entry.name, HostTensor{.dtype = entry.dtype, .shape = entry.shape, .bytes = {}});
+        continue;
+      }
       HostTensor tensor = empty_tensor(entry);
       read_exactly(descriptor, path, tensor.bytes.data(), tensor.bytes.size(), data_start + entry.begin);
       file.tensors.emplace(entry.name, std::move(tensor));
@@ -95,6 +101,12 @@ File read(const std::filesystem::path& path) {
     throw Error(error.code(), path.string() + ": " + error.what(), error.argument());
   }
 }
+
+}  // namespace
+
+File read(const std::filesystem::path& path) { return read_file(path, true); }
+
+File read_shapes(const std::filesystem::path& path) { return read_file(path, false); }
 
 std::string serialize(const File& file) {
   std::vector<const HostTensor*> order;

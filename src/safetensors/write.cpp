@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <random>
 #include <system_error>
 
+#include "base/file_system.hpp"
 #include "mxjit/error.hpp"
 #include "safetensors/file_descriptor.hpp"
 #include "safetensors/header.hpp"
@@ -25,20 +24,15 @@ namespace {
       path.string());
 }
 
-std::filesystem::path temporary_name(const std::filesystem::path& directory) {
-  static std::atomic<unsigned> counter{0};
-  std::random_device random;
-  return directory / fmt::format(".mxjit-{}-{}-{:08x}.tmp", ::getpid(), counter++, random());
-}
-
 // A temporary file that removes itself unless it was renamed.
 class Temporary {
  public:
   Temporary(const std::filesystem::path& directory, const std::filesystem::path& target)
-      : path_(temporary_name(directory)),
+      : path_(directory / unique_name(beside_prefix)),
         file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
         target_(target) {
     if (!file_) fail_write(target_, "create a temporary file beside it", errno);
+    host_files().try_lock(file_.get(), 0);  // says that the writer lives
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -80,6 +74,8 @@ void write(const std::filesystem::path& path, const File& file) {
   const FileDescriptor directory_file(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory_file) fail_write(path, "open its directory", errno);
 
+  constexpr std::int64_t an_hour = 3600;
+  sweep_temporaries(host_files(), directory.string(), an_hour, beside_prefix);
   Temporary temporary(directory, path);
   temporary.append(header.data(), header.size());
   for (const HostTensor* tensor : order) {
