@@ -29,6 +29,10 @@ struct ContextOptions {
   std::optional<std::vector<std::string>> bundles;
   /// Never compile; a kernel in no layer is Error(compile_forbidden). Unset: MXJIT_COMPILE=forbid.
   std::optional<bool> forbid_compile;
+  /// A file to which the problem of each call is appended, one line of JSON, when its kind is first seen: a
+  /// trace, for `mxjit prewarm --trace` and Context::load. Processes may share it; what goes wrong costs one
+  /// warning. Unset: MXJIT_TRACE, then none.
+  std::optional<std::string> trace;
   /// Ask the driver in every call, not only in the first of its kind, whether each pointer is memory of the
   /// context's device. For debugging: some 0.1 us a tensor.
   bool check_pointers = false;
@@ -93,6 +97,12 @@ class Context {
   void gemm(const GemmOptions& options, const GemmArgs& args, Stream stream);
   /// Compiles and loads, without launching. The tensors must be as gemm() wants them.
   GemmPlan plan(const GemmOptions& options, const GemmArgs& args);
+
+  /// Compiles where needed and loads every kernel that the problems of a trace (one JSON object a line; an
+  /// extent may be a range) can need, so that calls of them only launch, in a stream capture too. Throws
+  /// Error(invalid_argument) naming the line before anything is loaded, Error(unsupported) for a problem that
+  /// has no kernel, and what compiling and loading throw.
+  void load(std::string_view trace);
 
  private:
   friend struct dispatch::ContextAccess;

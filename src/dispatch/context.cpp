@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "codegen/descriptor.hpp"
 #include "configure/configure.hpp"
 #include "dispatch/context_state.hpp"
+#include "dispatch/problem_of_call.hpp"
 #include "dispatch/profile_of_device.hpp"
 #include "dispatch/quantize_check.hpp"
 #include "mxjit/error.hpp"
@@ -29,6 +31,15 @@ cache::Options cache_options(const ContextOptions& options) {
   if (options.bundles) merged.layers.assign(options.bundles->begin(), options.bundles->end());
   if (options.forbid_compile) merged.forbid_compile = *options.forbid_compile;
   return merged;
+}
+
+std::shared_ptr<dispatch::Trace> trace_at(const std::string& path) {
+  return path.empty() ? nullptr : dispatch::Trace::of_process(path);
+}
+
+std::shared_ptr<dispatch::Trace> trace_of_environment() {
+  const char* path = std::getenv("MXJIT_TRACE");
+  return trace_at(path == nullptr ? "" : path);
 }
 
 [[noreturn, gnu::cold]] void refuse_plan(const std::string& expected, const std::string& got) {
@@ -100,6 +111,15 @@ Context::State::State(std::shared_ptr<const DeviceContext> device_context,
       cache(std::move(kernel_cache)),
       profile(dispatch::profile_of(device->facts())) {}
 
+void Context::State::record(const problem::Problem& problem) const {
+  try {
+    configure::configure(problem, profile);
+  } catch (const Error&) {
+    return;  // the call itself says what has no kernel
+  }
+  trace->record(problem);
+}
+
 std::shared_ptr<const QuantizePlan::State> Context::State::make_plan(const QuantizeOptions& options,
                                                                      const dispatch::QuantizeKey& key) {
   auto plan = std::make_shared<QuantizePlan::State>(QuantizePlan::State{device, options, key, {}});
@@ -135,6 +155,7 @@ Context::Context(const ContextOptions& options)
     : state_(std::make_shared<State>(DeviceContext::current(driver::api()), driver::Libraries::process(),
                                      std::make_shared<cache::Cache>(cache_options(options)))) {
   state_->check_pointers = options.check_pointers;
+  state_->trace = options.trace ? trace_at(*options.trace) : trace_of_environment();
 }
 
 Context::Context(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -163,6 +184,7 @@ std::shared_ptr<const QuantizePlan::State> Context::State::plan_of_call(const Qu
   // The stream may belong to the context without the context being current here.
   const driver::ScopedCurrent scope(*device);
   dispatch::check_pointers(*device, options, args);
+  if (trace) record(dispatch::problem_of(options, args));
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   driver::check(device->api(), device->api().stream_is_capturing(stream, &capture), "cuStreamIsCapturing");
   if (capture == CU_STREAM_CAPTURE_STATUS_NONE)
@@ -177,7 +199,10 @@ QuantizePlan Context::plan(const QuantizeOptions& options, const QuantizeArgs& a
   const driver::ScopedCurrent scope(*state.device);
   dispatch::check_pointers(*state.device, options, args);
   const dispatch::QuantizeKey key = dispatch::quantize_key(options, args);
-  return QuantizePlan(state.quantize_plans.get(key, [&] { return state.make_plan(options, key); }));
+  return QuantizePlan(state.quantize_plans.get(key, [&] {
+    if (state.trace) state.record(dispatch::problem_of(options, args));
+    return state.make_plan(options, key);
+  }));
 }
 
 // ---- internal construction
@@ -192,8 +217,10 @@ std::unique_ptr<Context> ContextAccess::make(std::shared_ptr<const DeviceContext
 }
 
 std::unique_ptr<Context> make_context(int ordinal, const cache::Options& options) {
-  return ContextAccess::make(DeviceContext::primary(driver::api(), ordinal), driver::Libraries::process(),
-                             std::make_shared<cache::Cache>(options));
+  auto context = ContextAccess::make(DeviceContext::primary(driver::api(), ordinal),
+                                     driver::Libraries::process(), std::make_shared<cache::Cache>(options));
+  ContextAccess::state(*context).trace = trace_of_environment();
+  return context;
 }
 
 }  // namespace dispatch

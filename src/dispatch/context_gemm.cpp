@@ -5,6 +5,7 @@
 
 #include "codegen/descriptor.hpp"
 #include "dispatch/context_state.hpp"
+#include "dispatch/problem_of_call.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit {
@@ -84,6 +85,7 @@ void Context::gemm(const GemmOptions& options, const GemmArgs& args, Stream stre
   }
   const driver::ScopedCurrent scope(*state.device);
   dispatch::check_pointers(*state.device, args);
+  if (state.trace) state.record(dispatch::problem_of(options, args));
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   driver::check(state.device->api(), state.device->api().stream_is_capturing(stream, &capture),
                 "cuStreamIsCapturing");
@@ -101,7 +103,10 @@ GemmPlan Context::plan(const GemmOptions& options, const GemmArgs& args) {
   dispatch::check_pointers(*state.device, args);
   const dispatch::GemmKey key =
       dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
-  return GemmPlan(state.gemm_plans.get(key, [&] { return state.make_gemm_plan(options, key); }));
+  return GemmPlan(state.gemm_plans.get(key, [&] {
+    if (state.trace) state.record(dispatch::problem_of(options, args));
+    return state.make_gemm_plan(options, key);
+  }));
 }
 
 }  // namespace mxjit

@@ -11,6 +11,7 @@
 #include "dispatch/plan_table.hpp"
 #include "dispatch/quantize_key.hpp"
 #include "dispatch/quantize_launch.hpp"
+#include "dispatch/trace.hpp"
 #include "driver/device_context.hpp"
 #include "driver/loaded_kernel.hpp"
 #include "mxjit/context.hpp"
@@ -53,7 +54,11 @@ struct Context::State {
   const configure::Profile& profile;
   dispatch::PlanTable<dispatch::QuantizeKey, QuantizePlan::State> quantize_plans;
   dispatch::PlanTable<dispatch::GemmKey, GemmPlan::State> gemm_plans;
-  bool check_pointers = false;  // in every call, not only in the first of a key
+  bool check_pointers = false;             // in every call, not only in the first of a key
+  std::shared_ptr<dispatch::Trace> trace;  // null: none is kept
+
+  /// Adds the problem of a call whose key is new to the trace, unless it has no kernel.
+  void record(const problem::Problem& problem) const;
 
   /// The plan of a call whose key the table lacks: made, or, while `stream` captures, put together from
   /// loaded kernels. Looks where the pointers point, too.

@@ -40,15 +40,18 @@ LoadedKernel Libraries::load(const DeviceContext& context, const Digest& key,
     // Held over the driver's load (some 50 us): the same cubin is never loaded twice.
     const std::scoped_lock lock(mutex_);
     CUlibrary& slot = libraries_[key];
-    if (slot == nullptr)
+    if (slot == nullptr) {
+      ++library_loads_;
       check(api, api.library_load_data(&slot, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
             "cuLibraryLoadData");
+    }
     library = slot;
   }
   CUkernel kernel = nullptr;
   check(api, api.library_get_kernel(&kernel, library, symbol.c_str()), "cuLibraryGetKernel");
 
   LoadedKernel loaded{.threads = limits.threads, .shared_bytes = limits.shared_bytes};
+  ++function_loads_;
   check(api, api.kernel_get_function(&loaded.function, kernel), "cuKernelGetFunction");
   if (api.func_load != nullptr) check(api, api.func_load(loaded.function), "cuFuncLoad");
 

@@ -1,6 +1,7 @@
 // Cubins made ready on a context: library, function, attributes and occupancy, all at load.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +30,11 @@ struct KernelLimits {
   int shared_bytes = 0;
 };
 
+/// Driver calls that loaded something.
+struct Loads {
+  std::uint64_t libraries = 0, functions = 0;
+};
+
 /// The cubins that a process has loaded. None is ever unloaded: a captured graph may hold its function, and a
 /// context made later finds it here again. Thread-safe.
 class Libraries {
@@ -45,12 +51,15 @@ class Libraries {
   /// The kernel of `key` if it is ready on `context`. Makes no driver call.
   std::optional<LoadedKernel> find(const DeviceContext& context, const Digest& key);
 
+  Loads loads() const { return {library_loads_, function_loads_}; }
+
  private:
   using ContextKey = std::pair<unsigned long long, Digest>;
 
   std::mutex mutex_;
   std::map<Digest, CUlibrary> libraries_;
   std::map<ContextKey, LoadedKernel> kernels_;
+  std::atomic<std::uint64_t> library_loads_{0}, function_loads_{0};
 };
 
 }  // namespace mxjit::driver

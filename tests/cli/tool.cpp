@@ -1,13 +1,17 @@
 #include "cli/tool.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 extern char** environ;
 
@@ -44,13 +48,15 @@ std::string text_of(const fs::path& file) {
   }
   std::vector<char*> argv, envp;
   argv.reserve(args.size() + 2);
-  std::string program = MXJIT_TOOL;
+  if (how.user && (::setgroups(0, nullptr) != 0 || ::setgid(*how.user) != 0 || ::setuid(*how.user) != 0))
+    std::_Exit(126);
+  std::string program = how.program.string();
   argv.push_back(program.data());
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   for (const std::string& variable : environment) envp.push_back(const_cast<char*>(variable.c_str()));
   envp.push_back(nullptr);
-  ::execve(MXJIT_TOOL, argv.data(), envp.data());
+  ::execve(program.c_str(), argv.data(), envp.data());
   std::_Exit(127);
 }
 
@@ -82,7 +88,14 @@ Ran ToolTest::tool(const std::vector<std::string>& args, const How& how) {
   const pid_t child = ::fork();
   if (child == 0) become(args, environment, folder_, out, err, how);
   int status = 0;
-  ::waitpid(child, &status, 0);
+  if (how.kill_when) {
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      if (how.kill_when()) ::kill(child, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  } else {
+    ::waitpid(child, &status, 0);
+  }
   Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           how.stdout_full ? "" : text_of(out), text_of(err)};
   fs::remove(out);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,6 +26,10 @@ struct How {
   std::map<std::string, std::string> env = {};     // added to a clean environment
   std::optional<std::uint64_t> largest_file = {};  // RLIMIT_FSIZE of the program, in bytes
   bool stdout_full = false;                        // stdout is /dev/full
+  std::filesystem::path program = MXJIT_TOOL;      // another copy of it
+  std::optional<unsigned> user = {};  // to run as, with the group of that number; for the superuser
+  /// Asked again and again while the program runs: once true, the program is killed (SIGKILL).
+  std::function<bool()> kill_when = {};
 };
 
 /// A fixture with a private folder, which is HOME and the working directory of the program.

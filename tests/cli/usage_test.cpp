@@ -5,10 +5,10 @@ namespace mxjit::test {
 namespace {
 
 const std::vector<std::vector<std::string>> commands = {
-    {"run"},         {"quantize"},        {"prewarm"},         {"emit"},
-    {"explain"},     {"doctor"},          {"bench"},           {"cache"},
-    {"cache", "ls"}, {"cache", "stats"},  {"cache", "verify"}, {"cache", "gc"},
-    {"cache", "rm"}, {"cache", "export"}, {"cache", "import"}};
+    {"run"},         {"quantize"},    {"prewarm"},         {"emit"},
+    {"replay"},      {"explain"},     {"doctor"},          {"bench"},
+    {"cache"},       {"cache", "ls"}, {"cache", "stats"},  {"cache", "verify"},
+    {"cache", "gc"}, {"cache", "rm"}, {"cache", "export"}, {"cache", "import"}};
 
 std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string>& more) {
   args.insert(args.end(), more.begin(), more.end());
@@ -80,6 +80,11 @@ TEST_F(Usage, BadValuesOfOptions) {
       {"prewarm", "--problems", "p.json", "--arch", "sm_90a,,sm_100a"},
       {"prewarm", "--problems", "p.json", "--profile", "h9000"},
       {"prewarm", "--problems", "p.json", "--trace", "p.json"},
+      {"prewarm", "--trace", "none"},
+      {"replay"},
+      {"replay", "none"},
+      {"replay", "p.json"},
+      {"replay", "p.json", "--count", "0"},
       {"tune", "p.json"},
       {"doctor", "--cache", ""},
       {"cache", "rm"},

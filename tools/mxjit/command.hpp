@@ -34,6 +34,7 @@ cache::Options cache_options(const CommonOptions& common);
 void add_run(CLI::App& app, Invocation& invocation);
 void add_quantize(CLI::App& app, Invocation& invocation);
 void add_prewarm(CLI::App& app, Invocation& invocation);
+void add_replay(CLI::App& app, Invocation& invocation);
 void add_emit(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_cache(CLI::App& app, Invocation& invocation);

@@ -6,12 +6,24 @@
 #include <string_view>
 
 #include "codegen/target.hpp"
-#include "configure/profile.hpp"
+#include "dispatch/profile_of_device.hpp"
 #include "driver/device_context.hpp"
 #include "driver/driver.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::cli {
+
+namespace {
+
+const configure::Profile* profile_or_null(const driver::DeviceFacts& facts) {
+  try {
+    return &dispatch::profile_of(facts);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
 
 DeviceChoice parse_device(const std::string& text) {
   if (text == "auto") return {DeviceChoice::Kind::automatic, 0};
@@ -54,8 +66,7 @@ void add_arch_option(CLI::App& command, std::string& arch) {
 std::string target_or_default(const std::string& arch) {
   if (!arch.empty()) return codegen::normalize_target(arch);
   for (const Gpu& gpu : gpus())
-    for (const configure::Profile& profile : configure::profiles())
-      if (profile.target == gpu.target) return gpu.target;
+    if (gpu.profile != nullptr) return gpu.target;
   return "sm_90a";
 }
 
@@ -69,7 +80,7 @@ std::vector<Gpu> gpus() {
       CUdevice device{};
       driver::check(api, api.device_get(&device, i), "cuDeviceGet");
       const driver::DeviceFacts facts = driver::device_facts(api, device);
-      Gpu gpu{i, facts.name, facts.target, facts.sm_count, 0};
+      Gpu gpu{i, facts.name, facts.target, facts.sm_count, 0, profile_or_null(facts)};
       driver::check(api, api.device_total_mem(&gpu.memory_bytes, device), "cuDeviceTotalMem");
       found.push_back(std::move(gpu));
     }

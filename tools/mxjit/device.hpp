@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "configure/profile.hpp"
+
 namespace mxjit::cli {
 
 struct DeviceChoice {
@@ -31,6 +33,7 @@ struct Gpu {
   std::string target;  // "sm_90a"
   int sm_count = 0;
   std::size_t memory_bytes = 0;
+  const configure::Profile* profile = nullptr;  // null: no kernels are generated for its target
 };
 /// Every GPU here; empty without a driver. Never throws.
 std::vector<Gpu> gpus();

@@ -64,7 +64,6 @@ struct Executor::Gpu {
   std::string name;            // "cuda:N"
   bool may_fall_back = false;  // --device auto
   bool told = false;           // that it fell back
-  std::shared_ptr<cache::Cache> cache;
   std::unique_ptr<Context> context;
 };
 
@@ -86,9 +85,7 @@ Executor::Executor(const DeviceChoice& choice, const cache::Options& options) {
   gpu_ = std::make_unique<Gpu>();
   gpu_->name = fmt::format("cuda:{}", choice.index);
   gpu_->may_fall_back = automatic;
-  gpu_->cache = std::make_shared<cache::Cache>(options);
-  gpu_->context = dispatch::ContextAccess::make(driver::DeviceContext::primary(api, choice.index),
-                                                driver::Libraries::process(), gpu_->cache);
+  gpu_->context = dispatch::make_context(choice.index, options);
 }
 
 Executor::~Executor() = default;
@@ -106,11 +103,13 @@ Executed Executor::run(const problem::Problem& problem, const TensorMap& inputs)
   return {reference::run(problem, inputs), "cpu"};
 }
 
-std::uint64_t Executor::compiled() const { return gpu_ ? gpu_->cache->counters().compiles.load() : 0; }
+std::uint64_t Executor::compiled() const {
+  return gpu_ ? dispatch::ContextAccess::state(*gpu_->context).cache->counters().compiles.load() : 0;
+}
 
 std::uint64_t Executor::hits() const {
   if (!gpu_) return 0;
-  const cache::Counters& counters = gpu_->cache->counters();
+  const cache::Counters& counters = dispatch::ContextAccess::state(*gpu_->context).cache->counters();
   return counters.memory_hits + counters.root_hits + counters.layer_hits;
 }
 

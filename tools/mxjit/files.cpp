@@ -10,6 +10,7 @@
 
 #include "base/file_system.hpp"
 #include "mxjit/error.hpp"
+#include "problem/trace.hpp"
 
 namespace mxjit::cli {
 namespace {
@@ -63,6 +64,11 @@ problem::Problem load_problem(const fs::path& path, const std::string& argument)
   return named(path, [&] { return problem::parse(text); });
 }
 
+std::vector<problem::Problem> load_trace(const fs::path& path, const std::string& argument) {
+  const std::string text = read_text(path, argument);
+  return named(path, [&] { return problem::parse_trace(text); });
+}
+
 safetensors::File load_tensors(const fs::path& path, const std::string& argument) {
   check_input(path, argument);
   return named(path, [&] { return safetensors::read(path); });
@@ -88,7 +94,7 @@ void check_output(const fs::path& out, std::initializer_list<fs::path> inputs, c
 
 void write_whole(const fs::path& path, std::string_view bytes) {
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  if (const int error = publish_file(host_files(), folder, path.string(), bytes); error != 0)
+  if (const int error = publish_file(host_files(), folder, path.string(), bytes, beside_prefix); error != 0)
     throw Error(ErrorCode::io,
                 fmt::format("\"{}\" could not be written: {}", path.string(), error_text(error)));
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "problem/problem.hpp"
 #include "safetensors/safetensors.hpp"
@@ -19,6 +20,9 @@ std::string read_text(const std::filesystem::path& path, const std::string& argu
 
 /// Parses a problem file; errors name the file and the field.
 problem::Problem load_problem(const std::filesystem::path& path, const std::string& argument = "PROBLEM");
+
+/// Parses a trace: its problems, each once; errors name the file, the line and the field.
+std::vector<problem::Problem> load_trace(const std::filesystem::path& path, const std::string& argument);
 
 /// Reads a safetensors file; errors name the file.
 safetensors::File load_tensors(const std::filesystem::path& path, const std::string& argument = "IN");

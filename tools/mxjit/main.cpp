@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   add_run(app, invocation);
   add_quantize(app, invocation);
   add_prewarm(app, invocation);
+  add_replay(app, invocation);
   add_emit(app, invocation);
   add_explain(app, invocation);
   add_cache(app, invocation);

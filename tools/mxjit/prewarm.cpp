@@ -1,7 +1,6 @@
 // mxjit prewarm: every kernel that a model or some problems can need, compiled into a cache.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,10 +10,15 @@
 #include <mutex>
 #include <thread>
 
+#include "base/resources.hpp"
 #include "cache/cache.hpp"
+#include "dispatch/context_state.hpp"
+#include "driver/driver.hpp"
 #include "mxjit/command.hpp"
+#include "mxjit/device.hpp"
 #include "mxjit/error.hpp"
 #include "mxjit/files.hpp"
+#include "mxjit/load.hpp"
 #include "mxjit/prewarm_plan.hpp"
 #include "mxjit/progress.hpp"
 #include "mxjit/report.hpp"
@@ -25,11 +29,11 @@ namespace {
 
 struct PrewarmOptions {
   std::string model;
-  std::vector<std::string> problems;
+  std::vector<std::string> problems, traces;
   std::string archs, profiles;
   unsigned threads = 0;  // 0: from cores and memory
   problem::ModelOptions sizes;
-  bool dry_run = false;
+  bool dry_run = false, load = false;
 };
 
 struct Failure {
@@ -41,15 +45,12 @@ struct Tally {
   std::vector<Failure> failures;
 };
 
-// One a core, and no more than the free memory holds: a compilation peaks at some hundreds of megabytes.
+// One a core, and no more than the free memory holds: tools/mxjit/README.md has what compilations peak at.
 unsigned default_threads() {
-  constexpr std::uint64_t bytes_each = 512ULL << 20U;
-  const long pages = sysconf(_SC_AVPHYS_PAGES);
-  const long page = sysconf(_SC_PAGESIZE);
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  if (pages <= 0 || page <= 0) return cores;
-  const std::uint64_t fit = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / bytes_each;
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(fit, 1, cores));
+  constexpr std::uint64_t bytes_each = 256ULL << 20U;
+  const Resources here = available_resources();
+  if (here.memory_bytes == 0) return here.cores;
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(here.memory_bytes / bytes_each, 1, here.cores));
 }
 
 std::vector<problem::Problem> gather_problems(const PrewarmOptions& options) {
@@ -66,6 +67,8 @@ std::vector<problem::Problem> gather_problems(const PrewarmOptions& options) {
     }
   }
   for (const std::string& path : options.problems) problems.push_back(load_problem(path, "--problems"));
+  for (const std::string& path : options.traces)
+    for (problem::Problem& problem : load_trace(path, "--trace")) problems.push_back(std::move(problem));
   return problems;
 }
 
@@ -106,10 +109,45 @@ Tally compile_all(cache::Cache& cache, const std::vector<PlannedKernel>& kernels
   return tally;
 }
 
+struct Loaded {
+  std::string device;
+  std::uint64_t kernels = 0;
+  double seconds = 0;
+};
+
+// The GPUs that --load is for. Asked before anything is compiled.
+std::vector<Gpu> gpus_to_load() {
+  std::vector<Gpu> found = gpus();
+  if (found.empty())
+    throw Error(ErrorCode::unavailable,
+                fmt::format("--load: there is no usable GPU: {}", driver::why_no_gpu()), "--load");
+  return found;
+}
+
+std::vector<Loaded> load_on(const std::vector<Gpu>& gpus, const std::vector<problem::Problem>& problems,
+                            const cache::Options& where) {
+  std::vector<Loaded> all;
+  for (const Gpu& gpu : gpus) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::unique_ptr<Context> context = dispatch::make_context(gpu.index, where);
+    const std::uint64_t kernels = load_kernels(*context, problems);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    all.push_back({fmt::format("cuda:{}", gpu.index), kernels, took.count()});
+  }
+  return all;
+}
+
 nlohmann::ordered_json unsupported_json(const PrewarmPlan& plan) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const UnsupportedProblem& item : plan.unsupported)
     list.push_back({{"problem", item.problem}, {"targets", item.targets}, {"reason", item.reason}});
+  return list;
+}
+
+nlohmann::ordered_json loaded_json(const std::vector<Loaded>& loaded) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Loaded& item : loaded)
+    list.push_back({{"device", item.device}, {"kernels", item.kernels}, {"seconds", item.seconds}});
   return list;
 }
 
@@ -156,11 +194,16 @@ int dry_run(cache::Cache& cache, const PrewarmPlan& plan, bool json) {
 
 int prewarm(const PrewarmOptions& options, const CommonOptions& common) {
   const auto start = std::chrono::steady_clock::now();
-  if (options.model.empty() && options.problems.empty())
-    throw Error(ErrorCode::invalid_argument, "--model config.json or --problems FILE... is needed",
-                "--model");
-  const PrewarmPlan plan =
-      plan_prewarm(gather_problems(options), prewarm_profiles(options.archs, options.profiles));
+  if (options.model.empty() && options.problems.empty() && options.traces.empty())
+    throw Error(ErrorCode::invalid_argument,
+                "--model config.json, --problems FILE... or --trace FILE is needed", "--model");
+  const std::vector<problem::Problem> problems = gather_problems(options);
+  std::vector<const configure::Profile*> profiles = prewarm_profiles(options.archs, options.profiles);
+  const std::vector<Gpu> to_load = options.load ? gpus_to_load() : std::vector<Gpu>();
+  for (const Gpu& gpu : to_load)
+    if (gpu.profile != nullptr && std::find(profiles.begin(), profiles.end(), gpu.profile) == profiles.end())
+      profiles.push_back(gpu.profile);
+  const PrewarmPlan plan = plan_prewarm(problems, profiles);
   const cache::Options where = cache_options(common);
   if (!options.dry_run && !where.root)
     throw Error(
@@ -172,6 +215,8 @@ int prewarm(const PrewarmOptions& options, const CommonOptions& common) {
 
   const unsigned threads = options.threads > 0 ? options.threads : default_threads();
   const Tally tally = compile_all(cache, plan.kernels, threads);
+  std::vector<Loaded> loaded;
+  if (tally.failures.empty()) loaded = load_on(to_load, problems, where);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   for (const Failure& failure : tally.failures)
@@ -189,11 +234,16 @@ int prewarm(const PrewarmOptions& options, const CommonOptions& common) {
                 {"bytes", tally.bytes},
                 {"seconds", seconds},
                 {"spilled", tally.spilled},
-                {"errors", errors}});
+                {"errors", errors},
+                {"jobs", threads},
+                {"loaded", loaded_json(loaded)}});
   } else {
     print(fmt::format("{} kernels: {} compiled, {} cached already, {} failed; {} in {}\n",
                       plan.kernels.size(), tally.compiled, tally.hits, tally.failures.size(),
                       human_bytes(static_cast<double>(tally.bytes)), human_seconds(seconds)));
+    for (const Loaded& device : loaded)
+      print(fmt::format("{} kernels loaded on {} in {}\n", device.kernels, device.device,
+                        human_seconds(device.seconds)));
     print_unsupported(plan);
   }
   return tally.failures.empty() ? exit_done : exit_failed;
@@ -204,18 +254,24 @@ int prewarm(const PrewarmOptions& options, const CommonOptions& common) {
 void add_prewarm(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<PrewarmOptions>();
   CLI::App* command = add_command(
-      app, invocation, "prewarm", "Compile every kernel that a model or some problems can need",
-      "No GPU is needed. A second run compiles nothing. Problems that this version does not execute are "
+      app, invocation, "prewarm", "Compile every kernel that a model, some problems or a trace can need",
+      "No GPU is needed. A second run compiles nothing; one that was interrupted goes on where it was. "
+      "Problems that this version does not execute are "
       "listed\n"
       "as unsupported, and are no failure. A kernel that does not compile, or cannot be stored, is (status "
       "1).\n\n"
       "Examples:\n"
       "  mxjit prewarm --model config.json --arch sm_90a --cache /srv/mxjit\n"
       "  mxjit prewarm --model config.json --tp 8 --ep 8 --max-tokens 16384 --arch sm_90a,sm_100a\n"
-      "  mxjit prewarm --problems quantize.json gemm.json --dry-run",
+      "  mxjit prewarm --problems quantize.json gemm.json --dry-run\n"
+      "  mxjit prewarm --trace trace.jsonl --load",
       [options](const CommonOptions& common) { return prewarm(*options, common); });
   command->add_option("--model", options->model, "A model's Hugging Face config.json")->type_name("FILE");
   command->add_option("--problems", options->problems, "Problem files; an extent may be a range")
+      ->type_name("FILE...");
+  command
+      ->add_option("--trace", options->traces,
+                   "Traces: problems that a process asked for, one JSON object a line (MXJIT_TRACE=FILE)")
       ->type_name("FILE...");
   command
       ->add_option("--arch", options->archs, "Targets, separated by commas (default: the GPU's, else sm_90a)")
@@ -235,6 +291,8 @@ void add_prewarm(CLI::App& app, Invocation& invocation) {
   command->add_option("--ep", options->sizes.ep, "Expert parallel size")
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag("--load", options->load,
+                    "Then load every kernel on each GPU here, which must be able to hold it");
   command->add_flag("--dry-run", options->dry_run, "Print the table of kernels, compile nothing");
 }
 

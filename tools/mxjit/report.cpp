@@ -11,6 +11,12 @@
 #include "base/log.hpp"
 
 namespace mxjit::cli {
+namespace {
+
+// What cannot be written there (a full disk behind a redirection) is lost; the exit status tells as much.
+void print_error(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+}  // namespace
 
 int exit_status(ErrorCode code) {
   switch (code) {
@@ -31,7 +37,7 @@ void print_json(const nlohmann::ordered_json& document) {
   print("\n");
 }
 
-void note(std::string_view text) { fmt::print(stderr, "mxjit: {}\n", text); }
+void note(std::string_view text) { print_error(fmt::format("mxjit: {}\n", text)); }
 
 void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
@@ -41,7 +47,7 @@ void flush_output() {
 
 int report_error(std::string_view command, std::string_view code, std::string_view message,
                  std::string_view argument, int status, bool json) {
-  fmt::print(stderr, "mxjit{}{}: error: {}\n", command.empty() ? "" : " ", command, message);
+  print_error(fmt::format("mxjit{}{}: error: {}\n", command.empty() ? "" : " ", command, message));
   if (json) {
     print_json(
         {{"error", {{"code", code}, {"message", message}, {"argument", argument}, {"status", status}}}});
@@ -62,7 +68,7 @@ void log_to_stderr() {
                 fmt::format("MXJIT_LOG is \"{}\"; expected error, warn, info or debug", name), "MXJIT_LOG");
   set_log_sink([level](LogLevel line_level, std::string_view line) {
     const int i = static_cast<int>(line_level);
-    if (i <= level) fmt::print(stderr, "mxjit: {}: {}\n", names[i], line);
+    if (i <= level) print_error(fmt::format("mxjit: {}: {}\n", names[i], line));
   });
 }
 

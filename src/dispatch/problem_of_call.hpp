@@ -1,0 +1,15 @@
+// The problem that a call is: what a trace records of it.
+#pragma once
+
+#include "mxjit/gemm.hpp"
+#include "mxjit/quantize.hpp"
+#include "problem/problem.hpp"
+
+namespace mxjit::dispatch {
+
+/// Of a checked call: its extents, and the pitches and alignments of its tensors as promises.
+problem::Problem problem_of(const QuantizeOptions& options, const QuantizeArgs& args);
+/// Values select no kernel: alpha is 1, beta 0 or 1.
+problem::Problem problem_of(const GemmOptions& options, const GemmArgs& args);
+
+}  // namespace mxjit::dispatch

@@ -1,0 +1,58 @@
+#include "dispatch/replay.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "configure/configure.hpp"
+#include "dispatch/context_state.hpp"
+#include "dispatch/run.hpp"
+#include "driver/device_buffer.hpp"
+
+namespace mxjit::dispatch {
+namespace {
+
+// What the problem promises of the tensor, or null.
+const problem::TensorSpec* promises(const problem::Problem& problem, const std::string& name) {
+  if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op))
+    return name == "x" ? &quantize->input : nullptr;
+  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) {
+    if (name == "a") return &gemm->a.tensor;
+    if (name == "b") return &gemm->b.tensor;
+    if (name == "d") return &gemm->d.tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void replay(Context& context, const problem::Problem& given) {
+  const problem::Problem problem = problem::with_defaults(given);
+  const driver::DeviceContext& device = *ContextAccess::state(context).device;
+  configure::configure(problem, ContextAccess::state(context).profile);  // before any memory is taken
+  const driver::ScopedCurrent scope(device);
+  const driver::Api& api = device.api();
+  const driver::OwnedStream stream = driver::make_stream(api);
+  std::vector<driver::DeviceBuffer> buffers;
+  DeviceTensors tensors;
+  for (const problem::TensorDecl& decl : problem::tensors(problem)) {
+    if (decl.optional) continue;
+    Tensor tensor{.data = nullptr, .dtype = decl.dtype, .rank = static_cast<int>(decl.shape.size())};
+    std::copy(decl.shape.begin(), decl.shape.end(), tensor.shape.begin());
+    std::int64_t elements = decl.shape.back(), offset = 0;
+    if (const problem::TensorSpec* spec = promises(problem, decl.name)) {
+      elements = tensor.pitch = *spec->ld;
+      if (*spec->align < 16) offset = *spec->align;  // memory comes aligned to more
+    }
+    for (std::size_t i = 0; i + 1 < decl.shape.size(); ++i) elements *= decl.shape[i];
+    const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(decl.dtype);
+    driver::DeviceBuffer buffer(api, bytes == 0 ? 0 : bytes + static_cast<std::size_t>(offset));
+    buffer.fill(0, stream.get());
+    if (bytes != 0) tensor.data = static_cast<char*>(buffer.data()) + offset;
+    tensors[decl.name] = tensor;
+    buffers.push_back(std::move(buffer));
+  }
+  launch_problem(context, problem, tensors, stream.get());
+  driver::check(api, api.stream_synchronize(stream.get()), "cuStreamSynchronize");
+}
+
+}  // namespace mxjit::dispatch
