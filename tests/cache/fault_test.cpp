@@ -27,16 +27,16 @@ namespace fs = std::filesystem;
 class FaultTest : public testing::Test {
  protected:
   // A root that holds one sound entry.
-  void fill() { Cache(rooted(folder_.root()), {nullptr, compiler_}).get(kernel()); }
+  void fill() { test::open(folder_, compiler_).get(kernel()); }
   // Whoever looks for it in a new process must get it right, and the one after that from the disk.
   void expect_rebuilt(const char* what) {
     const int before = compiler_->compiles;
     {
-      Cache cache(rooted(folder_.root()), {nullptr, compiler_});
+      Cache cache = test::open(folder_, compiler_);
       ASSERT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel())) << what;
     }
     EXPECT_EQ(compiler_->compiles, before + 1) << what;
-    Cache cache(rooted(folder_.root()), {nullptr, compiler_});
+    Cache cache = test::open(folder_, compiler_);
     ASSERT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel())) << what;
     EXPECT_EQ(compiler_->compiles, before + 1) << what << ": not stored again";
   }
@@ -77,7 +77,7 @@ TEST_F(FaultTest, A17BadEntryIsSetAsideOnceWithOneWarning) {
   const fs::path entry = test::only_entry(folder_.root());
   test::write_bytes(entry, "junk");
   const test::Warnings warnings;
-  Cache cache(rooted(folder_.root()), {nullptr, compiler_});
+  Cache cache = test::open(folder_, compiler_);
   cache.get(kernel());
   cache.get(kernel());
   EXPECT_EQ(cache.counters().quarantined, 1U);
@@ -88,7 +88,7 @@ TEST_F(FaultTest, A17BadEntryIsSetAsideOnceWithOneWarning) {
 }
 
 TEST_F(FaultTest, A25RenamedEntryIsRejectedByItsContent) {
-  Cache(rooted(folder_.root()), {nullptr, compiler_}).get(kernel(0, "sm_100a"));
+  test::open(folder_, compiler_).get(kernel(0, "sm_100a"));
   const fs::path foreign = test::only_entry(folder_.root());
   const Store store(host_files(), folder_.root(), false);
   const fs::path target = store.path_of(codegen::key(kernel()), compiler_->name);
@@ -127,7 +127,7 @@ TEST_F(FaultTest, A22UnreadableEntryIsAMiss) {
   const std::string entry = test::only_entry(folder_.root());
   FaultyFiles files(
       [&](Call call, const std::string& path) { return call == Call::open && path == entry ? -EACCES : 0; });
-  Cache cache(rooted(folder_.root()), {&files, compiler_});
+  Cache cache = test::open(folder_, compiler_, &files);
   EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
   EXPECT_EQ(compiler_->compiles, 2);
   EXPECT_EQ(cache.counters().quarantined, 0U);  // nothing says that it is damaged
@@ -139,7 +139,7 @@ TEST_F(FaultTest, A10StaleHandleIsReadAgain) {
   int stale = 1;
   FaultyFiles files(
       [&](Call call, const std::string&) { return call == Call::read && stale-- > 0 ? -ESTALE : 0; });
-  Cache cache(rooted(folder_.root()), {&files, compiler_});
+  Cache cache = test::open(folder_, compiler_, &files);
   EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
   EXPECT_EQ(compiler_->compiles, 1);
 }
@@ -147,7 +147,7 @@ TEST_F(FaultTest, A10StaleHandleIsReadAgain) {
 TEST_F(FaultTest, A10StaleForEverIsAMiss) {
   fill();
   FaultyFiles files([&](Call call, const std::string&) { return call == Call::read ? -ESTALE : 0; });
-  Cache cache(rooted(folder_.root()), {&files, compiler_});
+  Cache cache = test::open(folder_, compiler_, &files);
   EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
   EXPECT_EQ(compiler_->compiles, 2);
 }
@@ -160,7 +160,7 @@ TEST_F(FaultTest, A4EntryReplacedOrRemovedWhileItIsRead) {
     if (call == Call::read) fs::remove(entry);  // after it was opened
     return 0;
   });
-  Cache cache(rooted(folder_.root()), {&files, compiler_});
+  Cache cache = test::open(folder_, compiler_, &files);
   EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
   EXPECT_EQ(compiler_->compiles, 1);
 }
@@ -199,7 +199,7 @@ TEST_F(FaultTest, A9A19A20EveryCallFailsAndTheKernelStillRuns) {
         }
         // Whatever is left behind, the next process is none the worse.
         auto next = std::make_shared<FakeCompiler>();
-        Cache sound(rooted(folder.root()), {nullptr, next});
+        Cache sound = test::open(folder, next);
         for (int i = 0; i < 3; ++i) ASSERT_EQ(sound.get(kernel(i))->cubin, expected_cubin(kernel(i))) << what;
         EXPECT_EQ(sound.counters().quarantined, 0U) << what;
       }
@@ -213,9 +213,9 @@ TEST_F(FaultTest, A18A22EveryReadingCallFailsAndTheKernelStillRuns) {
     for (const int error : {EIO, ESTALE, EACCES, ENOENT, EMFILE, ELOOP, EINVAL}) {
       const Folder folder;
       auto compiler = std::make_shared<FakeCompiler>();
-      Cache(rooted(folder.root()), {nullptr, compiler}).get(kernel());
+      test::open(folder, compiler).get(kernel());
       FaultyFiles files([&](Call made, const std::string&) { return made == call ? -error : 0; });
-      Cache cache(rooted(folder.root()), {&files, compiler});
+      Cache cache = test::open(folder, compiler, &files);
       ASSERT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()))
           << test::to_string(call) << ": " << error_text(-error);
       EXPECT_LE(compiler->compiles, 2);
@@ -234,15 +234,14 @@ TEST_F(FaultTest, ShortWritesAreContinued) {
     }
   };
   Slow files;
-  Cache(rooted(folder_.root()), {&files, compiler_}).get(kernel());
-  EXPECT_EQ(Cache(rooted(folder_.root()), {&files, compiler_}).get(kernel())->cubin,
-            expected_cubin(kernel()));
+  test::open(folder_, compiler_, &files).get(kernel());
+  EXPECT_EQ(test::open(folder_, compiler_, &files).get(kernel())->cubin, expected_cubin(kernel()));
   EXPECT_EQ(compiler_->compiles, 1);
 }
 
 TEST_F(FaultTest, PrewarmThatCannotStoreIsAnError) {
   FaultyFiles files([](Call call, const std::string&) { return call == Call::write ? -ENOSPC : 0; });
-  Cache cache(rooted(folder_.root()), {&files, compiler_});
+  Cache cache = test::open(folder_, compiler_, &files);
   try {
     cache.prewarm(kernel());
     FAIL();
@@ -263,7 +262,7 @@ TEST_F(FaultTest, A20ReadOnlyRootIsMemoryOnlyWithOneWarning) {
       return call == Call::make_directory || call == Call::rename || call == Call::write ? -EROFS : 0;
     });
     const test::Warnings warnings;
-    Cache cache(rooted(folder_.root()), {&files, compiler_});
+    Cache cache = test::open(folder_, compiler_, &files);
     for (int i = 0; i < 4; ++i) cache.get(kernel(i));
     EXPECT_EQ(warnings.count(), 1U);
     EXPECT_EQ(cache.counters().publish_failures, 4U);
@@ -272,7 +271,7 @@ TEST_F(FaultTest, A20ReadOnlyRootIsMemoryOnlyWithOneWarning) {
   fs::create_directory(folder_.root());
   fs::permissions(folder_.root(), fs::perms::owner_read | fs::perms::owner_exec);
   const test::Warnings warnings;
-  Cache cache(rooted(folder_.root()), {nullptr, compiler_});
+  Cache cache = test::open(folder_, compiler_);
   for (int i = 0; i < 4; ++i) cache.get(kernel(i));
   EXPECT_EQ(warnings.count(), 1U);
   EXPECT_EQ(cache.counters().publish_failures, 4U);
@@ -280,12 +279,12 @@ TEST_F(FaultTest, A20ReadOnlyRootIsMemoryOnlyWithOneWarning) {
 }
 
 TEST_F(FaultTest, RootRemovedUnderARunningProcess) {
-  Cache cache(rooted(folder_.root()), {nullptr, compiler_});
+  Cache cache = test::open(folder_, compiler_);
   cache.get(kernel(0));
   fs::remove_all(folder_.root());
   EXPECT_EQ(cache.get(kernel(1))->cubin, expected_cubin(kernel(1)));
   EXPECT_EQ(cache.get(kernel(0))->cubin, expected_cubin(kernel(0)));
-  EXPECT_EQ(Cache(rooted(folder_.root()), {nullptr, compiler_}).list().size(), 1U);
+  EXPECT_EQ(test::open(folder_, compiler_).list().size(), 1U);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::shared_ptr<FakeCompiler> tallying(const Folder& folder) {
 TEST(Processes, A1A13SixteenOnOneColdRootCompileOnce) {
   const Folder folder;
   const auto results = run_children(16, [&](int) {
-    Cache cache(rooted(folder.root()), {nullptr, tallying(folder)});
+    Cache cache = test::open(folder, tallying(folder));
     return cache.get(kernel())->cubin == expected_cubin(kernel()) ? 0 : 1;
   });
   EXPECT_TRUE(all_zero(results));
@@ -54,7 +54,7 @@ TEST(Processes, A1ManyProcessesManyThreadsManyKeys) {
   const Folder folder;
   const int processes = test::long_tests() ? 64 : 12, keys = 6;
   const auto results = run_children(processes, [&](int child) {
-    Cache cache(rooted(folder.root()), {nullptr, tallying(folder)});
+    Cache cache = test::open(folder, tallying(folder));
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -117,7 +117,7 @@ TEST(Processes, A2ReaderNeverSeesHalfAnEntry) {
         writer.get(kernel());
         Cache(options, {nullptr, compiler}).prewarm(kernel());
       } else {
-        Cache reader(rooted(folder.root()), {nullptr, compiler});
+        Cache reader = test::open(folder, compiler);
         if (const auto entry = reader.find(kernel())) {
           if (entry->cubin != expected_cubin(kernel())) return 1;
           ++seen;
@@ -142,18 +142,18 @@ TEST(Processes, A5WriterKilledAtEveryStepLeavesAUsableRoot) {
         if (left-- == 0) ::kill(::getpid(), SIGKILL);
         return 0;
       });
-      Cache cache(rooted(folder.root()), {&files, std::make_shared<FakeCompiler>()});
+      Cache cache = test::open(folder, std::make_shared<FakeCompiler>(), &files);
       cache.get(kernel(step));
       return 0;
     });
     if (results[0] == 0) ++survived;
     const auto start = std::chrono::steady_clock::now();
     auto compiler = std::make_shared<FakeCompiler>();
-    Cache cache(rooted(folder.root()), {nullptr, compiler});
+    Cache cache = test::open(folder, compiler);
     ASSERT_EQ(cache.get(kernel(step))->cubin, expected_cubin(kernel(step))) << "step " << step;
     EXPECT_EQ(cache.counters().quarantined, 0U) << "step " << step;
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << "step " << step;  // A14
-    ASSERT_TRUE(Cache(rooted(folder.root()), {nullptr, compiler}).verify(true).bad.empty());
+    ASSERT_TRUE(test::open(folder, compiler).verify(true).bad.empty());
   }
   EXPECT_EQ(survived, 1);
   EXPECT_GT(step, 12);  // the loop really went through a publication
@@ -166,7 +166,7 @@ TEST(Processes, A5RandomKills) {
     const pid_t child = ::fork();
     if (child == 0) {
       for (int k = 0;; ++k) {
-        Cache cache(rooted(folder.root()), {nullptr, std::make_shared<FakeCompiler>()});
+        Cache cache = test::open(folder);
         cache.get(kernel(k % 50));
         if (k % 50 == 49) cache.clear();
       }
@@ -174,13 +174,12 @@ TEST(Processes, A5RandomKills) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    Cache cache(rooted(folder.root()), {nullptr, std::make_shared<FakeCompiler>()});
+    Cache cache = test::open(folder);
     const int index = static_cast<int>(random() % 50);
     ASSERT_EQ(cache.get(kernel(index))->cubin, expected_cubin(kernel(index)));
     ASSERT_EQ(cache.counters().quarantined, 0U);
   }
-  EXPECT_TRUE(
-      Cache(rooted(folder.root()), {nullptr, std::make_shared<FakeCompiler>()}).verify(true).bad.empty());
+  EXPECT_TRUE(test::open(folder).verify(true).bad.empty());
 }
 
 TEST(Processes, A14WaiterProceedsWhenTheHolderIsKilled) {
@@ -194,7 +193,7 @@ TEST(Processes, A14WaiterProceedsWhenTheHolderIsKilled) {
       const char byte = 0;
       if (::write(ready[1], &byte, 1) == 1) ::pause();
     };
-    Cache(rooted(folder.root()), {nullptr, compiler}).get(kernel());
+    test::open(folder, compiler).get(kernel());
     ::_exit(0);
   }
   char byte = 0;
@@ -204,7 +203,7 @@ TEST(Processes, A14WaiterProceedsWhenTheHolderIsKilled) {
     ::kill(holder, SIGKILL);
     ::waitpid(holder, nullptr, 0);
   });
-  Cache cache(rooted(folder.root()), {nullptr, std::make_shared<FakeCompiler>()});
+  Cache cache = test::open(folder);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
   const auto waited = std::chrono::steady_clock::now() - start;
@@ -236,7 +235,7 @@ TEST(Locks, A15A16LocksThatFailAreDoneWithout) {
   for (const int error : {ENOLCK, ENOSYS, EINVAL, EIO, EACCES}) {
     const Folder folder;
     FaultyFiles files([&](Call call, const std::string&) { return call == Call::try_lock ? -error : 0; });
-    Cache cache(rooted(folder.root()), {&files, std::make_shared<FakeCompiler>()});
+    Cache cache = test::open(folder, std::make_shared<FakeCompiler>(), &files);
     EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
     EXPECT_EQ(cache.counters().publishes, 1U);
   }
@@ -244,7 +243,7 @@ TEST(Locks, A15A16LocksThatFailAreDoneWithout) {
   FaultyFiles files([&](Call call, const std::string& path) {
     return call == Call::open && path.ends_with("/lock") ? -EROFS : 0;
   });
-  Cache cache(rooted(folder.root()), {&files, std::make_shared<FakeCompiler>()});
+  Cache cache = test::open(folder, std::make_shared<FakeCompiler>(), &files);
   EXPECT_EQ(cache.get(kernel())->cubin, expected_cubin(kernel()));
 }
 
@@ -292,7 +291,7 @@ TEST(Processes, ClosedStandardStreams) {
       if (call == Call::sync && ::write(1, "noise", 5) > 0) return -EIO;
       return 0;
     });
-    Cache cache(rooted(folder.root()), {&files, std::make_shared<FakeCompiler>()});
+    Cache cache = test::open(folder, std::make_shared<FakeCompiler>(), &files);
     return cache.get(kernel())->cubin == expected_cubin(kernel()) && cache.counters().publishes == 1 ? 0 : 1;
   });
   EXPECT_EQ(results[0], 0);
@@ -301,11 +300,11 @@ TEST(Processes, ClosedStandardStreams) {
 
 TEST(Processes, A12TwoOwnersComeAndGo) {
   const Folder folder;
-  Cache first(rooted(folder.root()), {nullptr, std::make_shared<FakeCompiler>()});
+  Cache first = test::open(folder);
   first.get(kernel());
   const auto results = run_children(2, [&](int) {
     auto compiler = std::make_shared<FakeCompiler>();
-    { Cache(rooted(folder.root()), {nullptr, compiler}).get(kernel()); }
+    { test::open(folder, compiler).get(kernel()); }
     return compiler->compiles.load();
   });
   EXPECT_TRUE(all_zero(results));

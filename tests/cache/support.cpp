@@ -192,6 +192,10 @@ cache::Options rooted(const fs::path& root) {
   return options;
 }
 
+cache::Cache open(const Folder& folder, std::shared_ptr<FakeCompiler> compiler, FileSystem* files) {
+  return cache::Cache(rooted(folder.root()), {files, std::move(compiler)});
+}
+
 std::vector<int> run_children(int count, const std::function<int(int index)>& body) {
   int barrier[2];
   EXPECT_EQ(::pipe(barrier), 0);

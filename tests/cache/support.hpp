@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -115,6 +116,11 @@ class FaultyFiles : public FileSystem {
 
 /// Options for a root alone.
 cache::Options rooted(const fs::path& root);
+
+/// A cache on the root of `folder`, as a process of its own would open it. `files`: null, the real ones.
+cache::Cache open(const Folder& folder,
+                  std::shared_ptr<FakeCompiler> compiler = std::make_shared<FakeCompiler>(),
+                  FileSystem* files = nullptr);
 
 /// Runs `body` in `count` child processes that start together; their results are exit statuses (a signal: 128
 /// and its number).

@@ -11,12 +11,11 @@ namespace {
 
 using test::Folder;
 using test::kernel;
-using test::rooted;
 namespace fs = std::filesystem;
 
 class UpkeepTest : public testing::Test {
  protected:
-  Cache open() { return Cache(rooted(folder_.root()), {nullptr, compiler_}); }
+  Cache open() { return test::open(folder_, compiler_); }
   static void age(const fs::path& path, int hours) {
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
   }
