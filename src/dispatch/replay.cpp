@@ -41,7 +41,9 @@ void replay(Context& context, const problem::Problem& given) {
     std::int64_t elements = decl.shape.back(), offset = 0;
     if (const problem::TensorSpec* spec = promises(problem, decl.name)) {
       elements = tensor.pitch = *spec->ld;
-      if (*spec->align < 16) offset = *spec->align;  // memory comes aligned to more
+      // Memory comes aligned to more than is promised; less than an element no tensor may be.
+      if (*spec->align < 16)
+        offset = std::max<std::int64_t>(*spec->align, static_cast<std::int64_t>(size_of(decl.dtype)));
     }
     for (std::size_t i = 0; i + 1 < decl.shape.size(); ++i) elements *= decl.shape[i];
     const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(decl.dtype);

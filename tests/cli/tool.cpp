@@ -35,10 +35,37 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
+// A terminal for the program's stderr; a thread takes what it shows.
+class Terminal {
+ public:
+  Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    EXPECT_TRUE(master_ >= 0 && ::grantpt(master_) == 0 && ::unlockpt(master_) == 0) << "no terminal";
+    slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    reader_ = std::thread([this] {
+      char bytes[512];
+      for (ssize_t got = 0; (got = ::read(master_, bytes, sizeof bytes)) > 0;)  // EIO once nobody has it open
+        shown_.append(bytes, static_cast<std::size_t>(got));
+    });
+  }
+  int slave() const { return slave_; }
+  std::string shown() {
+    ::close(slave_);
+    reader_.join();
+    ::close(master_);
+    return shown_;
+  }
+
+ private:
+  int master_, slave_ = -1;
+  std::thread reader_;
+  std::string shown_;
+};
+
 [[noreturn]] void become(const std::vector<std::string>& args, const std::vector<std::string>& environment,
-                         const fs::path& folder, const fs::path& out, const fs::path& err, const How& how) {
+                         const fs::path& folder, const fs::path& out, const fs::path& err, int terminal,
+                         const How& how) {
   const int out_file = ::open(how.stdout_full ? "/dev/full" : out.c_str(), O_CREAT | O_WRONLY, 0600);
-  const int err_file = ::open(err.c_str(), O_CREAT | O_WRONLY, 0600);
+  const int err_file = terminal >= 0 ? terminal : ::open(err.c_str(), O_CREAT | O_WRONLY, 0600);
   ::dup2(out_file, STDOUT_FILENO);
   ::dup2(err_file, STDERR_FILENO);
   if (::chdir(folder.c_str()) != 0) std::_Exit(126);
@@ -85,8 +112,10 @@ Ran ToolTest::tool(const std::vector<std::string>& args, const How& how) {
   for (const auto& [name, value] : how.env) environment.push_back(name + "=" + value);
 
   const fs::path out = folder_.string() + ".out", err = folder_.string() + ".err";
+  std::optional<Terminal> terminal;
+  if (how.terminal) terminal.emplace();
   const pid_t child = ::fork();
-  if (child == 0) become(args, environment, folder_, out, err, how);
+  if (child == 0) become(args, environment, folder_, out, err, terminal ? terminal->slave() : -1, how);
   int status = 0;
   if (how.kill_when) {
     while (::waitpid(child, &status, WNOHANG) == 0) {
@@ -97,7 +126,7 @@ Ran ToolTest::tool(const std::vector<std::string>& args, const How& how) {
     ::waitpid(child, &status, 0);
   }
   Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-          how.stdout_full ? "" : text_of(out), text_of(err)};
+          how.stdout_full ? "" : text_of(out), terminal ? terminal->shown() : text_of(err)};
   fs::remove(out);
   fs::remove(err);
   return ran;

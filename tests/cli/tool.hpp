@@ -26,6 +26,7 @@ struct How {
   std::map<std::string, std::string> env = {};     // added to a clean environment
   std::optional<std::uint64_t> largest_file = {};  // RLIMIT_FSIZE of the program, in bytes
   bool stdout_full = false;                        // stdout is /dev/full
+  bool terminal = false;                           // stderr is a terminal; Ran::err is what it showed
   std::filesystem::path program = MXJIT_TOOL;      // another copy of it
   std::optional<unsigned> user = {};  // to run as, with the group of that number; for the superuser
   /// Asked again and again while the program runs: once true, the program is killed (SIGKILL).

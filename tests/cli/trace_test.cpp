@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <regex>
 
 #include "cli/tensor_file.hpp"
 #include "cli/tool.hpp"
@@ -165,6 +166,22 @@ TEST_F(Traces, AKilledPrewarmGoesOnWhereItWas) {
   EXPECT_EQ(rest.json()["hits"], done);
   EXPECT_EQ(rest.json()["compiled"], 6 - done);
   EXPECT_EQ(tool({"cache", "verify", "--cache", "root"}).status, 0);
+}
+
+TEST_F(Traces, ATerminalSeesRateAndRemainingTime) {
+  if (skipped()) GTEST_SKIP() << why_;
+  auto range = gemm_problem(1, 256, 512);  // a kernel for each tile
+  range["a"]["shape"][0] = {{"min", 1}, {"max", 60000}};
+  write("range.json", range.dump());
+  const std::vector<std::string> args = {"prewarm", "--problems", "range.json", "row.json", "--arch",
+                                         "sm_90a",  "-j",         "1",          "--cache",  "root"};
+  write("row.json", quantize_problem(256, 512));
+  const Ran ran = tool(args, {.terminal = true});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const std::regex line(R"(compiling: [1-9]\d* of \d+, \d+\.\d/s, (\d+ ms|\d+\.\d s) left)");
+  EXPECT_TRUE(std::regex_search(ran.err, line)) << ran.err;
+  EXPECT_TRUE(ran.err.ends_with("\r\x1b[K")) << ran.err;  // wiped
+  EXPECT_EQ(tool(args).err, "");                          // and nothing where it is none
 }
 
 TEST_F(Traces, PrewarmTellsHowManyItCompilesAtATime) {

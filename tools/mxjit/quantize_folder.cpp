@@ -70,7 +70,12 @@ QuantizeResult quantize_folder(const QuantizeCommand& options, const CommonOptio
       std::uint64_t copied = 0;
       const std::vector<std::string> names = chosen_of(tensors, choice.names);
       for (const auto& [name, tensor] : file.tensors) copied += tensor.bytes.size();
-      for (const std::string& name : names) copied -= file.tensors.at(name).bytes.size();
+      for (const std::string& name : names) {
+        if (!file.tensors.contains(name))
+          throw Error(ErrorCode::io,
+                      fmt::format("\"{}\": \"{}\" was there and is gone: the file changed", shard, name));
+        copied -= file.tensors.at(name).bytes.size();
+      }
       const std::string device = quantize_weights(file, names, choice.kept, recipe, executor, progress);
       if (!device.empty()) result.device = device;
       for (const auto& [name, tensor] : file.tensors) {
