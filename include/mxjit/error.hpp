@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "mxjit/export.h"
+
 namespace mxjit {
 
 /// What kind of failure an Error reports. The command line maps it to its exit status.
@@ -15,17 +17,17 @@ enum class ErrorCode {
   compile_failed,     ///< NVRTC refused a generated source
   compile_forbidden,  ///< the kernel is in no cache layer and compilation is forbidden
   not_loaded,         ///< the kernel would have to be loaded while the stream captures; the capture is intact
-  context_lost,       ///< the CUDA context that a plan belongs to was destroyed or reset
+  context_lost,       ///< the CUDA context was destroyed or reset, or is of the process forked from
   driver,             ///< a CUDA driver call failed
   io,                 ///< a file could not be read or written
   internal,           ///< a fault of this library
 };
 
-std::string_view to_string(ErrorCode code);
+MXJIT_API std::string_view to_string(ErrorCode code);
 
 /// Thrown by every public function that can fail. `argument()` names the argument or, for a problem file, the
 /// JSON pointer of the field; it is empty where no single argument is at fault.
-class Error : public std::runtime_error {
+class MXJIT_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, std::string argument = {});
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/immortal.hpp"
+
 namespace mxjit {
 namespace {
 
@@ -107,7 +109,7 @@ int FileSystem::unlock(int fd, std::uint64_t offset) {
 }
 
 FileSystem& host_files() {
-  static FileSystem* files = new FileSystem;  // leaked: used until the process is gone
+  static Immortal<FileSystem> files;
   return *files;
 }
 

@@ -1,6 +1,9 @@
+// The plain functions of libcrypto, not its EVP interface: that one's state is gone once exit() has begun,
+// while other threads may still compile.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/sha256.hpp"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include "mxjit/error.hpp"
 
@@ -14,18 +17,15 @@ void require(int ok) {
 }  // namespace
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
+  SHA256_CTX context;
 };
 
-Sha256::Sha256() : state_(std::make_unique<State>()) {
-  require(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr));
-}
+Sha256::Sha256() : state_(std::make_unique<State>()) { require(SHA256_Init(&state_->context)); }
 
 Sha256::~Sha256() = default;
 
 void Sha256::update(std::string_view bytes) {
-  require(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()));
+  require(SHA256_Update(&state_->context, bytes.data(), bytes.size()));
 }
 
 void Sha256::part(std::string_view bytes) {
@@ -37,7 +37,7 @@ void Sha256::part(std::string_view bytes) {
 
 Digest Sha256::finish() {
   Digest digest{};
-  require(EVP_DigestFinal_ex(state_->context, digest.data(), nullptr));
+  require(SHA256_Final(digest.data(), &state_->context));
   return digest;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -148,13 +150,14 @@ std::string print(const KernelDescriptor& descriptor) {
 KernelDescriptor parse_descriptor(std::string_view json) {
   const Json document = parse_strictly(json);
   if (!document.is_object()) refuse("", "an object", document.type_name());
-  static const std::set<std::string> known = {"cluster", "constants",    "kernel", "min_blocks",
-                                              "schema",  "shared_bytes", "target", "threads"};
+  static constexpr std::array<std::string_view, 8> known = {"cluster", "constants",    "kernel", "min_blocks",
+                                                            "schema",  "shared_bytes", "target", "threads"};
   for (const auto& [field, value] : document.items()) {
-    if (!known.contains(field)) refuse("/" + field, fmt::format("one of {}", fmt::join(known, ", ")), "it");
+    if (std::find(known.begin(), known.end(), field) == known.end())
+      refuse("/" + field, fmt::format("one of {}", fmt::join(known, ", ")), "it");
   }
-  for (const std::string& field : known) {
-    if (!document.contains(field)) refuse("/" + field, "a value", "none");
+  for (const std::string_view field : known) {
+    if (!document.contains(field)) refuse("/" + std::string(field), "a value", "none");
   }
   if (integer("/schema", document["schema"]) != descriptor_schema) {
     refuse("/schema", fmt::format("{}", descriptor_schema), document["schema"].dump());

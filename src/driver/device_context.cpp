@@ -33,7 +33,7 @@ DeviceFacts device_facts(const Api& api, CUdevice device) {
 }
 
 DeviceContext::DeviceContext(const Api& api, CUcontext handle, CUdevice device, bool retained)
-    : api_(api), handle_(handle), device_(device), retained_(retained) {
+    : api_(api), handle_(handle), device_(device), retained_(retained), forks_(watch_forks()) {
   try {
     check(api, api.ctx_get_id(handle, &id_), "cuCtxGetId");
     facts_ = device_facts(api, device);
@@ -44,10 +44,11 @@ DeviceContext::DeviceContext(const Api& api, CUcontext handle, CUdevice device, 
 }
 
 DeviceContext::~DeviceContext() {
-  if (retained_) api_.primary_ctx_release(device_);
+  if (retained_ && !forked_since(forks_)) api_.primary_ctx_release(device_);
 }
 
 std::shared_ptr<const DeviceContext> DeviceContext::current(const Api& api, int ordinal) {
+  require_own(api);
   CUcontext handle = nullptr;
   check(api, api.ctx_get_current(&handle), "cuCtxGetCurrent");
   if (handle == nullptr) return primary(api, ordinal);
@@ -57,6 +58,7 @@ std::shared_ptr<const DeviceContext> DeviceContext::current(const Api& api, int 
 }
 
 std::shared_ptr<const DeviceContext> DeviceContext::primary(const Api& api, int ordinal) {
+  require_own(api);
   int count = 0;
   check(api, api.device_get_count(&count), "cuDeviceGetCount");
   if (ordinal < 0 || ordinal >= count)
@@ -72,6 +74,13 @@ std::shared_ptr<const DeviceContext> DeviceContext::primary(const Api& api, int 
 }
 
 void DeviceContext::require_alive() const {
+  if (forked_since(forks_))
+    throw Error(
+        ErrorCode::context_lost,
+        fmt::format("the CUDA context on device {} ({}) is of the process that this one was forked from, and "
+                    "does not survive that: start processes before the first use of the GPU, or with exec "
+                    "(\"spawn\")",
+                    device_, facts_.name));
   unsigned long long id = 0;
   if (api_.ctx_get_id(handle_, &id) == CUDA_SUCCESS && id == id_) return;
   throw Error(ErrorCode::context_lost,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driver/driver.hpp"
+#include "driver/forks.hpp"
 
 namespace mxjit::driver {
 
@@ -39,12 +40,15 @@ class DeviceContext {
   CUdevice device() const { return device_; }
   const DeviceFacts& facts() const { return facts_; }
 
-  /// True when this context, alive, is current in the calling thread. One driver call of some nanoseconds.
+  /// True when this context, alive and of this process, is current in the calling thread. One driver call of
+  /// some nanoseconds; none in a process forked from the context's.
   bool is_current() const {
+    if (forked_since(forks_)) return false;
     unsigned long long id = 0;
     return api_.ctx_get_id(nullptr, &id) == CUDA_SUCCESS && id == id_;
   }
-  /// Throws Error(context_lost) when the context was destroyed or reset.
+  /// Throws Error(context_lost) when the context was destroyed or reset, or is of the process that this one
+  /// was forked from.
   void require_alive() const;
 
  private:
@@ -54,6 +58,7 @@ class DeviceContext {
   CUcontext handle_;
   CUdevice device_;
   bool retained_;
+  std::uint32_t forks_;
   unsigned long long id_ = 0;
   DeviceFacts facts_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/dynamic_library.hpp"
+#include "driver/forks.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::driver {
@@ -80,6 +81,7 @@ Api open() {
 #undef MXJIT_BIND_IF_THERE
 #undef MXJIT_BIND
 
+  api.forks = watch_forks();
   const CUresult result = api.init(0);
   if (result != CUDA_SUCCESS)
     throw Error(ErrorCode::unavailable,
@@ -91,7 +93,16 @@ Api open() {
 
 const Api& api() {
   static const Api table = open();  // tried again by the next call when it throws
+  require_own(table);
   return table;
+}
+
+void require_own(const Api& api) {
+  if (!forked_since(api.forks)) return;
+  throw Error(
+      ErrorCode::unavailable,
+      "the CUDA driver was initialised before this process was forked, and does not survive that: start "
+      "processes before the first use of the GPU, or with exec (\"spawn\")");
 }
 
 std::string describe(const Api& api, CUresult result) {

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <string>
 
 namespace mxjit::driver {
@@ -61,11 +62,15 @@ struct Api {
   decltype(&::cuTensorMapEncodeTiled) tensor_map_encode_tiled = nullptr;
   decltype(&::cuTensorMapReplaceAddress) tensor_map_replace_address = nullptr;
   decltype(&::cuLaunchKernelEx) launch_kernel_ex = nullptr;
+
+  std::uint32_t forks = 0;  // watch_forks() when the driver was initialised
 };
 
 /// The process-wide table; opens libcuda.so.1 once and calls cuInit. Throws Error(unavailable) with the
-/// reason.
+/// reason, also in a process forked after that.
 const Api& api();
+/// Throws Error(unavailable) in a process forked from the one that initialised the driver behind `api`.
+void require_own(const Api& api);
 /// Why there is no usable GPU here, or an empty string when there is one. Never throws.
 std::string why_no_gpu();
 

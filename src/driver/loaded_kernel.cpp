@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/immortal.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::driver {
@@ -23,8 +24,7 @@ class RelaxedCapture {
 }  // namespace
 
 std::shared_ptr<Libraries> Libraries::process() {
-  // Leaked on purpose: threads that outlive main may still launch.
-  static const auto* instance = new std::shared_ptr<Libraries>(std::make_shared<Libraries>());
+  static const Immortal<std::shared_ptr<Libraries>> instance(std::make_shared<Libraries>());
   return *instance;
 }
 

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "driver/forks.hpp"
+
 namespace mxjit::driver {
 namespace {
 
@@ -67,6 +69,7 @@ void* host(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 Api make_api() {
   Api api;
+  api.forks = watch_forks();
   api.init = [](unsigned) { return CUDA_SUCCESS; };
   api.driver_get_version = [](int* version) { return *version = CUDA_VERSION, CUDA_SUCCESS; };
   api.get_error_name = [](CUresult, const char** name) { return *name = "CUDA_ERROR_OF_STUB", CUDA_SUCCESS; };
@@ -197,11 +200,8 @@ void Stub::reset() {
 void Stub::reset_context(int device) { context_ids[static_cast<std::size_t>(device)] = ++next_id(); }
 
 Stub& stub() {
-  static Stub& instance = []() -> Stub& {
-    auto* made = new Stub;
-    made->reset();
-    return *made;
-  }();
+  static Stub instance;
+  [[maybe_unused]] static const bool ready = (instance.reset(), true);
   return instance;
 }
 
