@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "mxjit/error.hpp"
+#include "mxjit/export.h"
 #include "mxjit/gemm.hpp"
 #include "mxjit/quantize.hpp"
+#include "mxjit/statistics.hpp"
 
 struct CUstream_st;
 
@@ -50,7 +52,7 @@ class QuantizePlan {
   /// in the planned bucket (2^(b-1) < M <= 2^b); pitches and alignments may differ. Never compiles, allocates
   /// or locks. A tensor without elements launches nothing. Throws Error(invalid_argument) naming the
   /// argument, Error(context_lost) when the context was destroyed or reset.
-  void launch(const QuantizeArgs& args, Stream stream) const;
+  MXJIT_API void launch(const QuantizeArgs& args, Stream stream) const;
 
  private:
   friend class Context;
@@ -66,7 +68,7 @@ class GemmPlan {
   /// Launches on `stream` of the plan's context, for tensors of the dtypes planned for, aligned to 16 bytes
   /// where the planned ones were, with bias and beta (zero or not) as then; extents, pitches and values may
   /// differ, the tile stays. Throws as QuantizePlan::launch.
-  void launch(const GemmArgs& args, Stream stream) const;
+  MXJIT_API void launch(const GemmArgs& args, Stream stream) const;
 
  private:
   friend class Context;
@@ -79,8 +81,10 @@ class GemmPlan {
 /// primary context of device 0 where none is.
 class Context {
  public:
-  explicit Context(const ContextOptions& options = {});
-  ~Context();
+  /// Throws Error(unavailable) without a GPU, and in a process forked from one that used the driver through
+  /// this library: CUDA does not survive a fork. What was made before is Error(context_lost) there.
+  MXJIT_API explicit Context(const ContextOptions& options = {});
+  MXJIT_API ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -89,14 +93,17 @@ class Context {
   /// none is current in the calling thread, this one is made current for the call. Throws
   /// Error(invalid_argument) before anything is launched, Error(unsupported), Error(context_lost), and what
   /// compiling throws.
-  void quantize(const QuantizeOptions& options, const QuantizeArgs& args, Stream stream);
+  MXJIT_API void quantize(const QuantizeOptions& options, const QuantizeArgs& args, Stream stream);
   /// Compiles and loads, without launching. The tensors must be as quantize() wants them.
-  QuantizePlan plan(const QuantizeOptions& options, const QuantizeArgs& args);
+  MXJIT_API QuantizePlan plan(const QuantizeOptions& options, const QuantizeArgs& args);
 
   /// Multiplies, as quantize() quantizes. The first call of a kind and tile compiles.
-  void gemm(const GemmOptions& options, const GemmArgs& args, Stream stream);
+  MXJIT_API void gemm(const GemmOptions& options, const GemmArgs& args, Stream stream);
   /// Compiles and loads, without launching. The tensors must be as gemm() wants them.
-  GemmPlan plan(const GemmOptions& options, const GemmArgs& args);
+  MXJIT_API GemmPlan plan(const GemmOptions& options, const GemmArgs& args);
+
+  /// What this context's cache has done so far.
+  MXJIT_API Statistics statistics() const;
 
   /// Compiles where needed and loads every kernel that the problems of a trace (one JSON object a line; an
   /// extent may be a range) can need, so that calls of them only launch, in a stream capture too. Throws
@@ -112,6 +119,6 @@ class Context {
 };
 
 /// Version of the library, "major.minor.patch".
-std::string_view version();
+MXJIT_API std::string_view version();
 
 }  // namespace mxjit

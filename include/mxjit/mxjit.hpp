@@ -1,8 +1,10 @@
 // Everything public.
 #pragma once
 
-#include "mxjit/context.hpp"   // IWYU pragma: export
-#include "mxjit/error.hpp"     // IWYU pragma: export
-#include "mxjit/gemm.hpp"      // IWYU pragma: export
-#include "mxjit/quantize.hpp"  // IWYU pragma: export
-#include "mxjit/types.hpp"     // IWYU pragma: export
+#include "mxjit/context.hpp"     // IWYU pragma: export
+#include "mxjit/error.hpp"       // IWYU pragma: export
+#include "mxjit/gemm.hpp"        // IWYU pragma: export
+#include "mxjit/log.hpp"         // IWYU pragma: export
+#include "mxjit/quantize.hpp"    // IWYU pragma: export
+#include "mxjit/statistics.hpp"  // IWYU pragma: export
+#include "mxjit/types.hpp"       // IWYU pragma: export

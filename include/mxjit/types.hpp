@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "mxjit/export.h"
+
 namespace mxjit {
 
 enum class DType : std::uint8_t {
@@ -29,9 +31,9 @@ enum class DType : std::uint8_t {
 };
 
 /// Bytes of one element.
-std::size_t size_of(DType dtype);
+MXJIT_API std::size_t size_of(DType dtype);
 /// Lower-case name as problem files spell it ("bf16", "e4m3", "i32").
-std::string_view to_string(DType dtype);
+MXJIT_API std::string_view to_string(DType dtype);
 
 /// A tensor in device memory (or, for the CPU reference, in host memory), row-major. The last extent is
 /// contiguous; rows are `pitch` elements apart (0: packed); leading extents are packed over whole rows.
@@ -45,23 +47,23 @@ struct Tensor {
 
 /// How a scale is stored: E8M0 codes ("mx") or fp32 factors.
 enum class Scaling : std::uint8_t { mx, fp32 };
-std::string_view to_string(Scaling scaling);
+MXJIT_API std::string_view to_string(Scaling scaling);
 
 /// Which scale is chosen for a block's largest magnitude. mx: rceil, floor, ceil, even. fp32: none, pow2.
 enum class Rounding : std::uint8_t { rceil, floor, ceil, even, none, pow2 };
-std::string_view to_string(Rounding rounding);
+MXJIT_API std::string_view to_string(Rounding rounding);
 
 enum class ScaleLayout : std::uint8_t {
   plain,    ///< one scale a block, row-major
   blocked,  ///< 128x4 tiles of 512 bytes, zero padded
   mn_major  ///< fp32 128-blocks: the transposed matrix, inner extent zero-padded to a multiple of 4
 };
-std::string_view to_string(ScaleLayout layout);
+MXJIT_API std::string_view to_string(ScaleLayout layout);
 
 /// How a GEMM adds up. promote: FP8 tensor cores, fp32 outside them every 128 of K. fast: the FP8 tensor
 /// cores' own accumulator, about 14 bits. exact: operands decoded to bf16, which is exact, and fp32.
 enum class Accumulation : std::uint8_t { promote, fast, exact };
-std::string_view to_string(Accumulation accumulation);
+MXJIT_API std::string_view to_string(Accumulation accumulation);
 
 /// The elements that share one scale, written as rows x cols along the scaled axis: mx 32 is {1, 32}.
 struct Block {

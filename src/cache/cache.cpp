@@ -6,36 +6,18 @@
 #include <cerrno>
 
 #include "base/log.hpp"
+#include "base/stopwatch.hpp"
 #include "cache/key_lock.hpp"
 #include "cache/state.hpp"
 #include "compile/nvrtc.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::cache {
-namespace {
-
-class Stopwatch {
- public:
-  explicit Stopwatch(std::atomic<std::uint64_t>& total) : total_(total) {}
-  ~Stopwatch() {
-    const auto elapsed = std::chrono::steady_clock::now() - start_;
-    total_ +=
-        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count());
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  std::atomic<std::uint64_t>& total_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-}  // namespace
-
 Cache::State::State(Options given, const Seams& seams)
     : options(std::move(given)),
       files(seams.files != nullptr ? *seams.files : host_files()),
-      compiler(seams.compiler != nullptr ? seams.compiler : compile::nvrtc_compiler(options.nvrtc_path)) {
+      compiler(seams.compiler != nullptr ? seams.compiler : compile::nvrtc_compiler(options.nvrtc_path)),
+      hits_of_layers(options.layers.size()) {
   // What is relative is so to the working folder of now.
   const auto settle = [](std::filesystem::path& path) {
     std::error_code error;
@@ -93,8 +75,19 @@ void Cache::State::dispose(std::vector<Bad>& bad, bool of_root) {
   bad.clear();
 }
 
+namespace {
+
+void told(const Entry& entry, const std::string& layer) {
+  if (!logs(LogLevel::debug)) return;
+  log(LogLevel::debug, fmt::format("cache: {} for {} found in {}, built by {}", entry.symbol, entry.target,
+                                   layer, entry.build));
+}
+
+}  // namespace
+
 std::optional<Entry> Cache::State::find_in_root(const Digest& key) {
   if (!root || !root->exists()) return std::nullopt;
+  const Stopwatch watch(counters.look_up_ns);
   std::vector<Bad> bad;
   auto entry = root->store().find(wanted(key, true), bad);
   dispose(bad, true);
@@ -102,23 +95,27 @@ std::optional<Entry> Cache::State::find_in_root(const Digest& key) {
 }
 
 std::optional<Got> Cache::State::find_on_disk(const Digest& key) {
-  const Stopwatch watch(counters.read_us);
   if (auto entry = find_in_root(key)) {
     ++counters.root_hits;
+    told(*entry, root->path());
     return Got{std::make_shared<const Entry>(std::move(*entry)), Origin::root, true};
   }
+  const Stopwatch watch(counters.look_up_ns);
   std::vector<Bad> bad;
-  for (const auto& layer : layers()) {
-    auto entry = layer->find(wanted(key, false), bad);
+  for (std::size_t i = 0; i < layers().size(); ++i) {
+    auto entry = layers()[i]->find(wanted(key, false), bad);
     dispose(bad, false);
     if (!entry) continue;
     ++counters.layer_hits;
+    ++hits_of_layers[i];
+    told(*entry, layers()[i]->name());
     return Got{std::make_shared<const Entry>(std::move(*entry)), Origin::layer, false};
   }
   return std::nullopt;
 }
 
 int Cache::State::store(const Entry& entry) {
+  const Stopwatch watch(counters.publish_ns);
   const int error = root->publish(entry);
   if (error == 0) {
     ++counters.publishes;
@@ -145,10 +142,13 @@ Got Cache::State::compile(const codegen::KernelDescriptor& descriptor, const Dig
     }
   }
   compile::Compiled compiled;
-  {
-    const Stopwatch watch(counters.compile_us);
+  try {
+    const Stopwatch watch(counters.compile_ns);
     compiled = compiler->compile(descriptor);
     ++counters.compiles;
+  } catch (...) {
+    ++counters.compile_failures;
+    throw;
   }
   log(LogLevel::info, fmt::format("cache: compiled {} for {} in {:.0f} ms", compiled.symbol,
                                   descriptor.target, compiled.milliseconds));
@@ -200,6 +200,7 @@ Got Cache::State::get(const codegen::KernelDescriptor& descriptor, std::string_v
     const std::scoped_lock lock(flights_mutex_);
     flights_.erase(key);
   };
+  const HeldLog held;  // until the flight has landed
   try {
     const Got got = load_or_compile(descriptor, key, problem);
     remember(got.entry);
@@ -260,6 +261,29 @@ Explanation Cache::explain(const codegen::KernelDescriptor& descriptor) {
   return state_->explain(descriptor);
 }
 const Counters& Cache::counters() const { return state_->counters; }
+
+Statistics Cache::statistics() const {
+  const Counters& from = state_->counters;
+  Statistics made;
+  made.memory_hits = from.memory_hits;
+  made.root_hits = from.root_hits;
+  for (std::size_t i = 0; i < state_->hits_of_layers.size(); ++i)
+    made.layers.push_back({state_->options.layers[i].string(), state_->hits_of_layers[i]});
+  made.compiles = from.compiles;
+  made.compile_failures = from.compile_failures;
+  made.publishes = from.publishes;
+  made.publish_failures = from.publish_failures;
+  made.quarantined = from.quarantined;
+  made.refused = from.refused;
+  made.evicted = from.evicted;
+  made.lock_waits = from.lock_waits;
+  made.lock_failures = from.lock_failures;
+  made.look_up_time = std::chrono::nanoseconds(from.look_up_ns);
+  made.compile_time = std::chrono::nanoseconds(from.compile_ns);
+  made.publish_time = std::chrono::nanoseconds(from.publish_ns);
+  return made;
+}
+
 const Options& Cache::options() const { return state_->options; }
 
 }  // namespace mxjit::cache

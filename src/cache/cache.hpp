@@ -13,17 +13,16 @@
 #include "cache/layer.hpp"
 #include "cache/options.hpp"
 #include "codegen/descriptor.hpp"
+#include "mxjit/statistics.hpp"
 
 namespace mxjit::cache {
 
+/// See Statistics.
 struct Counters {
-  std::atomic<std::uint64_t> memory_hits{0}, root_hits{0}, layer_hits{0}, compiles{0}, publishes{0},
-      publish_failures{0},  // compiled or asked for, not stored; the first is a warning
-      quarantined{0},       // bad entries of the root set aside
-      refused{0},           // bad entries of read-only layers, and of the root where it cannot be written
-      lock_waits{0},        // another process was compiling the same key
-      lock_failures{0};     // compiled without the lock
-  std::atomic<std::uint64_t> compile_us{0}, read_us{0};
+  std::atomic<std::uint64_t> memory_hits{0}, root_hits{0}, layer_hits{0}, compiles{0}, compile_failures{0},
+      publishes{0}, publish_failures{0}, quarantined{0}, refused{0}, evicted{0}, lock_waits{0},
+      lock_failures{0};
+  std::atomic<std::uint64_t> look_up_ns{0}, compile_ns{0}, publish_ns{0};
 };
 
 struct Explanation {
@@ -96,6 +95,8 @@ class Cache {
   Transfer import_bundle(const std::string& path);
 
   const Counters& counters() const;
+  /// The counters, and the hits of each layer. Loads are the context's to add.
+  Statistics statistics() const;
   const Options& options() const;
 
  private:

@@ -84,6 +84,7 @@ Collected Cache::collect(std::uint64_t max_bytes, std::uint64_t max_entries) {
     --done.entries_left;
     done.bytes_left -= file.bytes;
   }
+  state_->counters.evicted += done.entries;
   done.temporaries =
       static_cast<std::uint64_t>(sweep_temporaries(state_->files, root->path() + "/tmp", temporary_seconds));
   done.quarantined = empty_quarantine(state_->files, root->path() + "/quarantine");

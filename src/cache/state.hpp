@@ -38,6 +38,7 @@ struct Cache::State {
   std::shared_ptr<compile::Compiler> compiler;
   std::optional<Root> root;
   Counters counters;
+  std::vector<std::atomic<std::uint64_t>> hits_of_layers;
 
   Got get(const codegen::KernelDescriptor& descriptor, std::string_view problem);
   std::shared_ptr<const Entry> find_in_memory(const Digest& key);

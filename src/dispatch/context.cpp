@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/log.hpp"
+#include "base/stopwatch.hpp"
 #include "codegen/descriptor.hpp"
 #include "configure/configure.hpp"
 #include "dispatch/context_state.hpp"
@@ -120,6 +122,22 @@ void Context::State::record(const problem::Problem& problem) const {
   trace->record(problem);
 }
 
+driver::LoadedKernel Context::State::load(const cache::Entry& entry,
+                                          const configure::Configuration& configuration) {
+  if (const auto ready = libraries->find(*device, entry.key)) return *ready;
+  driver::LoadedKernel kernel;
+  {
+    const Stopwatch watch(load_ns);
+    kernel = libraries->load(*device, entry.key, entry.cubin, entry.symbol,
+                             {configuration.threads, configuration.shared_bytes});
+  }
+  ++loads;
+  if (logs(LogLevel::debug))
+    log(LogLevel::debug,
+        fmt::format("loaded {} on device {} ({})", entry.symbol, device->device(), device->facts().name));
+  return kernel;
+}
+
 std::shared_ptr<const QuantizePlan::State> Context::State::make_plan(const QuantizeOptions& options,
                                                                      const dispatch::QuantizeKey& key) {
   auto plan = std::make_shared<QuantizePlan::State>(QuantizePlan::State{device, options, key, {}});
@@ -128,9 +146,7 @@ std::shared_ptr<const QuantizePlan::State> Context::State::make_plan(const Quant
     const std::shared_ptr<const cache::Entry> entry = cache->get(descriptor, problem);
     const configure::Configuration& configuration = descriptor.configuration;
     const driver::ScopedCurrent scope(*device);
-    plan->steps.push_back({libraries->load(*device, entry->key, entry->cubin, entry->symbol,
-                                           {configuration.threads, configuration.shared_bytes}),
-                           recipe(options, configuration)});
+    plan->steps.push_back({load(*entry, configuration), recipe(options, configuration)});
   }
   return plan;
 }
@@ -203,6 +219,13 @@ QuantizePlan Context::plan(const QuantizeOptions& options, const QuantizeArgs& a
     if (state.trace) state.record(dispatch::problem_of(options, args));
     return state.make_plan(options, key);
   }));
+}
+
+Statistics Context::statistics() const {
+  Statistics made = state_->cache->statistics();
+  made.loads = state_->loads;
+  made.load_time = std::chrono::nanoseconds(state_->load_ns);
+  return made;
 }
 
 // ---- internal construction

@@ -49,9 +49,7 @@ std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const Gemm
   const configure::Configuration& configuration = wanted.configuration;
   const driver::ScopedCurrent scope(*device);
   return std::make_shared<GemmPlan::State>(
-      GemmPlan::State{device, options, key,
-                      libraries->load(*device, entry->key, entry->cubin, entry->symbol,
-                                      {configuration.threads, configuration.shared_bytes}),
+      GemmPlan::State{device, options, key, load(*entry, configuration),
                       dispatch::gemm_recipe(configuration, device->facts().sm_count)});
 }
 

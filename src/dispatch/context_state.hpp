@@ -1,6 +1,8 @@
 // What a Context and a plan hold, and the door through which tools and tests reach it.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -54,6 +56,7 @@ struct Context::State {
   const configure::Profile& profile;
   dispatch::PlanTable<dispatch::QuantizeKey, QuantizePlan::State> quantize_plans;
   dispatch::PlanTable<dispatch::GemmKey, GemmPlan::State> gemm_plans;
+  std::atomic<std::uint64_t> loads{0}, load_ns{0};
   bool check_pointers = false;             // in every call, not only in the first of a key
   std::shared_ptr<dispatch::Trace> trace;  // null: none is kept
 
@@ -65,6 +68,8 @@ struct Context::State {
   std::shared_ptr<const QuantizePlan::State> plan_of_call(const QuantizeOptions& options,
                                                           const QuantizeArgs& args,
                                                           const dispatch::QuantizeKey& key, Stream stream);
+  /// The kernel of an entry on this context, which must be current; loaded and counted where it is not yet.
+  driver::LoadedKernel load(const cache::Entry& entry, const configure::Configuration& configuration);
   /// Compiles and loads what `key` needs.
   std::shared_ptr<const QuantizePlan::State> make_plan(const QuantizeOptions& options,
                                                        const dispatch::QuantizeKey& key);

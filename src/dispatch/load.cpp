@@ -12,11 +12,10 @@ namespace mxjit {
 namespace dispatch {
 
 void load_kernel(Context& context, const codegen::KernelDescriptor& descriptor, std::string_view problem) {
-  const auto& state = ContextAccess::state(context);
+  auto& state = ContextAccess::state(context);
   const std::shared_ptr<const cache::Entry> entry = state.cache->get(descriptor, problem);
   const driver::ScopedCurrent scope(*state.device);
-  state.libraries->load(*state.device, entry->key, entry->cubin, entry->symbol,
-                        {descriptor.configuration.threads, descriptor.configuration.shared_bytes});
+  state.load(*entry, descriptor.configuration);
 }
 
 }  // namespace dispatch

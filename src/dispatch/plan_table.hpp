@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::dispatch {
@@ -53,6 +54,7 @@ class PlanTable {
       flight = slot;
     }
     if (!mine) return flight->wait();
+    const HeldLog held;
     try {
       std::shared_ptr<const Value> value = make();
       {

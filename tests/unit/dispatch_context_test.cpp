@@ -11,11 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "cache/support.hpp"
-#include "dispatch/context_state.hpp"
 #include "dispatch/run.hpp"
-#include "driver/stub.hpp"
 #include "mxjit/error.hpp"
+#include "unit/on_stub.hpp"
 
 namespace {
 // Allocations of this thread, counted while it asks for that.
@@ -41,35 +39,10 @@ namespace {
 
 using driver::stub;
 
-Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape) {
-  Tensor made{
-      .data = reinterpret_cast<void*>(address), .dtype = dtype, .rank = static_cast<int>(shape.size())};
-  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
-  return made;
-}
-
-// Addresses that nothing reads: the stub launches nothing.
-QuantizeArgs row_args(std::int64_t m, std::int64_t n) {
-  return {.x = tensor(0x10000000, DType::bf16, {m, n}),
-          .q_row = tensor(0x20000000, DType::e4m3, {m, n}),
-          .s_row = tensor(0x30000000, DType::e8m0, {m, (n + 31) / 32})};
-}
-
-// Row-wise, aligned: the Hopper kernel's.
-GemmOptions rowwise() {
-  GemmOptions options;
-  options.a_scale = options.b_scale = OperandScale{.block = {.kind = Block::Kind::row}};
-  return options;
-}
-GemmArgs gemm_args(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return {.a = tensor(0x10000000, DType::e4m3, {m, k}),
-          .a_scale = tensor(0x20000000, DType::fp32, {m}),
-          .b = tensor(0x30000000, DType::e4m3, {n, k}),
-          .b_scale = tensor(0x40000000, DType::fp32, {n}),
-          .d = tensor(0x50000000, DType::bf16, {m, n}),
-          .c = {},
-          .bias = {}};
-}
+using test::gemm_args;
+using test::row_args;
+using test::rowwise;
+using test::tensor;
 
 constexpr CUstream stream = nullptr;
 

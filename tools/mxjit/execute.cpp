@@ -103,14 +103,6 @@ Executed Executor::run(const problem::Problem& problem, const TensorMap& inputs)
   return {reference::run(problem, inputs), "cpu"};
 }
 
-std::uint64_t Executor::compiled() const {
-  return gpu_ ? dispatch::ContextAccess::state(*gpu_->context).cache->counters().compiles.load() : 0;
-}
-
-std::uint64_t Executor::hits() const {
-  if (!gpu_) return 0;
-  const cache::Counters& counters = dispatch::ContextAccess::state(*gpu_->context).cache->counters();
-  return counters.memory_hits + counters.root_hits + counters.layer_hits;
-}
+Statistics Executor::statistics() const { return gpu_ ? gpu_->context->statistics() : Statistics(); }
 
 }  // namespace mxjit::cli

@@ -1,13 +1,13 @@
 // Runs a problem where --device says.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cache/cache.hpp"
 #include "mxjit/device.hpp"
+#include "mxjit/statistics.hpp"
 #include "problem/problem.hpp"
 #include "safetensors/host_tensor.hpp"
 
@@ -33,8 +33,8 @@ class Executor {
   /// and a note says so.
   Executed run(const problem::Problem& problem, const TensorMap& inputs);
 
-  std::uint64_t compiled() const;  // kernels, so far
-  std::uint64_t hits() const;      // kernels found in a layer, so far
+  /// Of the kernels, so far; of nothing on the CPU.
+  Statistics statistics() const;
 
  private:
   struct Gpu;

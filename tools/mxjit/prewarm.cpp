@@ -233,6 +233,7 @@ int prewarm(const PrewarmOptions& options, const CommonOptions& common) {
                 {"unsupported", unsupported_json(plan)},
                 {"bytes", tally.bytes},
                 {"seconds", seconds},
+                {"statistics", to_json(cache.statistics())},
                 {"spilled", tally.spilled},
                 {"errors", errors},
                 {"jobs", threads},

@@ -32,8 +32,7 @@ QuantizeResult quantize_file(const QuantizeCommand& options, const CommonOptions
   for (const auto& [name, tensor] : file.tensors) result.bytes_out += tensor.bytes.size();
   safetensors::write(options.out, file);
 
-  result.compiled = executor.compiled();
-  result.hits = executor.hits();
+  result.statistics = executor.statistics();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -52,8 +51,9 @@ int quantize(const QuantizeCommand& options, const CommonOptions& common) {
                 {"shards", result.shards},
                 {"bytes_in", result.bytes_in},
                 {"bytes_out", result.bytes_out},
-                {"compiled", result.compiled},
-                {"hits", result.hits},
+                {"compiled", result.statistics.compiles},
+                {"hits", result.statistics.hits()},
+                {"statistics", to_json(result.statistics)},
                 {"seconds", result.seconds}});
   } else {
     const std::string shards = folder ? fmt::format(" in {} shards", result.shards) : "";

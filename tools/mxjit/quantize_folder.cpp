@@ -97,8 +97,7 @@ QuantizeResult quantize_folder(const QuantizeCommand& options, const CommonOptio
     write_whole(folder.path() / index_name, text_of(new_index(checkpoint, where, result.bytes_out)));
   folder.publish();
 
-  result.compiled = executor.compiled();
-  result.hits = executor.hits();
+  result.statistics = executor.statistics();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -47,7 +47,8 @@ struct QuantizeResult {
   std::string recipe, device;
   std::vector<std::string> quantized;
   std::size_t copied = 0, shards = 1;
-  std::uint64_t bytes_in = 0, bytes_out = 0, compiled = 0, hits = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+  Statistics statistics;
   double seconds = 0;
 };
 

@@ -5,10 +5,9 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#include "base/log.hpp"
+#include "mxjit/log.hpp"
 
 namespace mxjit::cli {
 namespace {
@@ -37,6 +36,32 @@ void print_json(const nlohmann::ordered_json& document) {
   print("\n");
 }
 
+nlohmann::ordered_json to_json(const Statistics& statistics) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const Statistics::Layer& layer : statistics.layers)
+    layers.push_back({{"path", layer.path}, {"hits", layer.hits}});
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  return {{"memory_hits", statistics.memory_hits},
+          {"root_hits", statistics.root_hits},
+          {"layers", layers},
+          {"compiles", statistics.compiles},
+          {"compile_failures", statistics.compile_failures},
+          {"loads", statistics.loads},
+          {"publishes", statistics.publishes},
+          {"publish_failures", statistics.publish_failures},
+          {"quarantined", statistics.quarantined},
+          {"refused", statistics.refused},
+          {"evicted", statistics.evicted},
+          {"lock_waits", statistics.lock_waits},
+          {"lock_failures", statistics.lock_failures},
+          {"look_up_seconds", seconds(statistics.look_up_time)},
+          {"compile_seconds", seconds(statistics.compile_time)},
+          {"publish_seconds", seconds(statistics.publish_time)},
+          {"load_seconds", seconds(statistics.load_time)}};
+}
+
 void note(std::string_view text) { print_error(fmt::format("mxjit: {}\n", text)); }
 
 void flush_output() {
@@ -57,18 +82,8 @@ int report_error(std::string_view command, std::string_view code, std::string_vi
 }
 
 void log_to_stderr() {
-  const char* value = std::getenv("MXJIT_LOG");
-  const std::string_view name = value == nullptr || *value == '\0' ? "warn" : value;
-  static constexpr std::string_view names[] = {"error", "warn", "info", "debug"};
-  int level = -1;
-  for (int i = 0; i < 4; ++i)
-    if (names[i] == name) level = i;
-  if (level < 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("MXJIT_LOG is \"{}\"; expected error, warn, info or debug", name), "MXJIT_LOG");
-  set_log_sink([level](LogLevel line_level, std::string_view line) {
-    const int i = static_cast<int>(line_level);
-    if (i <= level) print_error(fmt::format("mxjit: {}: {}\n", names[i], line));
+  set_log_sink([](LogLevel level, std::string_view line) {
+    print_error(fmt::format("mxjit: {}: {}\n", to_string(level), line));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "mxjit/error.hpp"
+#include "mxjit/statistics.hpp"
 
 namespace mxjit::cli {
 
@@ -21,6 +22,9 @@ void print_json(const nlohmann::ordered_json& document);
 void print(std::string_view text);
 /// Prints "mxjit: TEXT" and a newline on stderr.
 void note(std::string_view text);
+
+/// A "statistics" document: counts, hits by layer, seconds.
+nlohmann::ordered_json to_json(const Statistics& statistics);
 
 /// Everything printed reached stdout. Throws Error(io) otherwise (a full disk behind a redirection).
 void flush_output();

@@ -44,10 +44,12 @@ int run(const RunOptions& options, const CommonOptions& common) {
   safetensors::write(options.out, out);
   note(fmt::format("ran on {}", executed.device));
 
+  const Statistics statistics = executor.statistics();
   if (common.json)
     print_json({{"device", executed.device},
-                {"compiled", executor.compiled()},
-                {"hits", executor.hits()},
+                {"compiled", statistics.compiles},
+                {"hits", statistics.hits()},
+                {"statistics", to_json(statistics)},
                 {"outputs", describe(out.tensors)}});
   return exit_done;
 }
