@@ -38,6 +38,21 @@ if(NOT libraries MATCHES "${expected}")
   message(FATAL_ERROR "no ${expected} among the installed libraries: ${libraries}")
 endif()
 
+# Nothing but what symbols.txt lists is for others to link with. A new name belongs there, one that goes or changes
+# breaks who uses it.
+if(SHARED)
+  find_program(NM nm REQUIRED)
+  file(GLOB library "${prefix}/lib*/libmxjit.so" "${prefix}/lib*/*/libmxjit.so")
+  execute_process(COMMAND "${NM}" --dynamic --defined-only --demangle --format=posix "${library}" OUTPUT_VARIABLE symbols
+                  COMMAND_ERROR_IS_FATAL ANY)
+  # A name, then its type: a weak symbol or not is the compiler's choice.
+  string(REGEX REPLACE " [A-Za-z] [0-9a-f]+ [0-9a-f]*\n" "\n" symbols "${symbols}")
+  file(WRITE "${WORK}/symbols.txt" "${symbols}")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env LC_ALL=C sort -u INPUT_FILE "${WORK}/symbols.txt" OUTPUT_FILE "${WORK}/exported.txt"
+                  COMMAND_ERROR_IS_FATAL ANY)
+  run(diff -u "${SOURCE}/tests/install/symbols.txt" "${WORK}/exported.txt")
+endif()
+
 # The example that README.md shows is what the consumer calls.
 file(READ "${SOURCE}/README.md" readme)
 string(FIND "${readme}" "```cpp\n" begin)
@@ -54,3 +69,4 @@ run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/install/consumer" -B "${WORK}/consume
     "-DCMAKE_PREFIX_PATH=${prefix}" -DCMAKE_BUILD_TYPE=Debug)
 run("${CMAKE_COMMAND}" --build "${WORK}/consumer")
 run("${WORK}/consumer/consumer")
+run("${WORK}/consumer/consumer_c")

@@ -1,0 +1,173 @@
+#include "capi/convert.hpp"
+
+#include <fmt/format.h>
+
+#include "capi/guard.hpp"
+#include "capi/sized.hpp"
+
+namespace mxjit::capi {
+namespace {
+
+// The enumerators of both interfaces are the same numbers.
+template <auto last, auto c_last>
+constexpr bool same = static_cast<int>(last) == static_cast<int>(c_last);
+static_assert(same<DType::bf16, MXJIT_BF16> && same<DType::e4m3, MXJIT_E4M3> &&
+              same<DType::e8m0, MXJIT_E8M0> && same<DType::i32, MXJIT_I32> &&
+              same<DType::boolean, MXJIT_BOOLEAN>);
+static_assert(same<Scaling::mx, MXJIT_SCALING_MX> && same<Scaling::fp32, MXJIT_SCALING_FP32>);
+static_assert(same<Rounding::rceil, MXJIT_ROUNDING_RCEIL> && same<Rounding::floor, MXJIT_ROUNDING_FLOOR> &&
+              same<Rounding::ceil, MXJIT_ROUNDING_CEIL> && same<Rounding::even, MXJIT_ROUNDING_EVEN> &&
+              same<Rounding::none, MXJIT_ROUNDING_NONE> && same<Rounding::pow2, MXJIT_ROUNDING_POW2>);
+static_assert(same<ScaleLayout::plain, MXJIT_LAYOUT_PLAIN> &&
+              same<ScaleLayout::blocked, MXJIT_LAYOUT_BLOCKED> &&
+              same<ScaleLayout::mn_major, MXJIT_LAYOUT_MN_MAJOR>);
+static_assert(same<Block::Kind::extents, MXJIT_BLOCK_EXTENTS> && same<Block::Kind::row, MXJIT_BLOCK_ROW> &&
+              same<Block::Kind::tensor, MXJIT_BLOCK_TENSOR>);
+static_assert(same<Accumulation::promote, MXJIT_ACCUMULATION_PROMOTE> &&
+              same<Accumulation::fast, MXJIT_ACCUMULATION_FAST> &&
+              same<Accumulation::exact, MXJIT_ACCUMULATION_EXACT>);
+
+constexpr mxjit_context_options default_context = MXJIT_CONTEXT_OPTIONS_INIT;
+constexpr mxjit_quantize_options default_quantize = MXJIT_QUANTIZE_OPTIONS_INIT;
+constexpr mxjit_quantize_args no_quantize_args = MXJIT_QUANTIZE_ARGS_INIT;
+constexpr mxjit_gemm_options default_gemm = MXJIT_GEMM_OPTIONS_INIT;
+constexpr mxjit_gemm_args no_gemm_args = MXJIT_GEMM_ARGS_INIT;
+
+[[noreturn, gnu::cold]] void refuse_value(const char* owner, const char* field, const char* constants,
+                                          std::int32_t came) {
+  const std::string argument = fmt::format("{}.{}", owner, field);
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: expected {}, got {}", argument, constants, came),
+              argument);
+}
+
+// `last` is the set's largest; its enumerators count from 0.
+template <auto last>
+decltype(last) enumerator(std::int32_t value, const char* owner, const char* field, const char* constants) {
+  if (value < 0 || value > static_cast<std::int32_t>(last)) [[unlikely]]
+    refuse_value(owner, field, constants, value);
+  return static_cast<decltype(last)>(value);
+}
+
+DType dtype(std::int32_t value, const char* owner, const char* field) {
+  return enumerator<DType::boolean>(value, owner, field, "a dtype, MXJIT_BF16 to MXJIT_BOOLEAN");
+}
+
+Block block(std::int32_t kind, std::int32_t rows, std::int32_t cols, const char* owner) {
+  return {enumerator<Block::Kind::tensor>(kind, owner, "block_kind", "MXJIT_BLOCK_EXTENTS, _ROW or _TENSOR"),
+          rows, cols};
+}
+
+Scaling scaling(std::int32_t value, const char* owner) {
+  return enumerator<Scaling::fp32>(value, owner, "scaling", "MXJIT_SCALING_MX or MXJIT_SCALING_FP32");
+}
+
+ScaleLayout layout(std::int32_t value, const char* owner, const char* field) {
+  return enumerator<ScaleLayout::mn_major>(value, owner, field, "MXJIT_LAYOUT_PLAIN, _BLOCKED or _MN_MAJOR");
+}
+
+Tensor tensor(const mxjit_tensor& given, const char* name) {
+  return {given.data,
+          dtype(given.dtype, name, "dtype"),
+          given.rank,
+          {given.shape[0], given.shape[1], given.shape[2], given.shape[3]},
+          given.pitch};
+}
+
+std::optional<OperandScale> operand_scale(const mxjit_operand_scale& given, const char* owner) {
+  if (given.present == 0) return std::nullopt;
+  return OperandScale{scaling(given.scaling, owner),
+                      block(given.block_kind, given.block_rows, given.block_cols, owner),
+                      layout(given.layout, owner, "layout")};
+}
+
+}  // namespace
+
+ContextOptions context_options(const mxjit_context_options* options) {
+  ContextOptions made;
+  if (options == nullptr) return made;
+  const mxjit_context_options given = read_sized(*options, default_context, "options");
+  if (given.cache_dir != nullptr) made.cache_dir = given.cache_dir;
+  if (given.bundles != nullptr) {
+    made.bundles.emplace();
+    for (std::size_t i = 0; i < given.bundle_count; ++i) {
+      require(given.bundles[i], "options.bundles");
+      made.bundles->emplace_back(given.bundles[i]);
+    }
+  } else if (given.bundle_count != 0) {
+    require(given.bundles, "options.bundles");
+  }
+  switch (given.compile) {
+    case MXJIT_COMPILE_ENVIRONMENT:
+      break;
+    case MXJIT_COMPILE_ALLOW:
+    case MXJIT_COMPILE_FORBID:
+      made.forbid_compile = given.compile == MXJIT_COMPILE_FORBID;
+      break;
+    default:
+      refuse_value("options", "compile", "MXJIT_COMPILE_ENVIRONMENT, _ALLOW or _FORBID", given.compile);
+  }
+  made.check_pointers = given.check_pointers != 0;
+  return made;
+}
+
+QuantizeOptions quantize_options(const mxjit_quantize_options* options) {
+  if (options == nullptr) return {};
+  const mxjit_quantize_options given = read_sized(*options, default_quantize, "options");
+  constexpr const char* owner = "options";
+  QuantizeOptions made;
+  made.format = dtype(given.format, owner, "format");
+  made.scaling = scaling(given.scaling, owner);
+  made.block = block(given.block_kind, given.block_rows, given.block_cols, owner);
+  made.rounding = enumerator<Rounding::pow2>(given.rounding, owner, "rounding",
+                                             "MXJIT_ROUNDING_RCEIL, _FLOOR, _CEIL, _EVEN, _NONE or _POW2");
+  made.scale_layout = layout(given.scale_layout, owner, "scale_layout");
+  if ((given.axes & ~(MXJIT_AXIS_ROW | MXJIT_AXIS_COL)) != 0)
+    refuse_value(owner, "axes", "MXJIT_AXIS_ROW, MXJIT_AXIS_COL or their sum", given.axes);
+  made.axes = {(given.axes & MXJIT_AXIS_ROW) != 0, (given.axes & MXJIT_AXIS_COL) != 0};
+  made.groups = {given.group_count, given.group_alignment};
+  made.transposed_input = given.transposed_input != 0;
+  if (given.reserved != 0) refuse_value(owner, "reserved", "0", given.reserved);
+  return made;
+}
+
+QuantizeArgs quantize_args(const mxjit_quantize_args* args) {
+  require(args, "args");
+  const mxjit_quantize_args given = read_sized(*args, no_quantize_args, "args");
+  return {.x = tensor(given.x, "x"),
+          .q_row = tensor(given.q_row, "q_row"),
+          .s_row = tensor(given.s_row, "s_row"),
+          .q_col = tensor(given.q_col, "q_col"),
+          .s_col = tensor(given.s_col, "s_col"),
+          .offsets = tensor(given.offsets, "offsets"),
+          .status = tensor(given.status, "status")};
+}
+
+GemmOptions gemm_options(const mxjit_gemm_options* options) {
+  if (options == nullptr) return {};
+  const mxjit_gemm_options given = read_sized(*options, default_gemm, "options");
+  GemmOptions made;
+  made.a_scale = operand_scale(given.a_scale, "options.a_scale");
+  made.b_scale = operand_scale(given.b_scale, "options.b_scale");
+  made.a_mn_major = given.a_mn_major != 0;
+  made.b_mn_major = given.b_mn_major != 0;
+  made.accumulation = enumerator<Accumulation::exact>(given.accumulation, "options", "accumulation",
+                                                      "MXJIT_ACCUMULATION_PROMOTE, _FAST or _EXACT");
+  made.output = dtype(given.output, "options", "output");
+  return made;
+}
+
+GemmArgs gemm_args(const mxjit_gemm_args* args) {
+  require(args, "args");
+  const mxjit_gemm_args given = read_sized(*args, no_gemm_args, "args");
+  return {.a = tensor(given.a, "a"),
+          .a_scale = tensor(given.a_scale, "a_scale"),
+          .b = tensor(given.b, "b"),
+          .b_scale = tensor(given.b_scale, "b_scale"),
+          .d = tensor(given.d, "d"),
+          .c = tensor(given.c, "c"),
+          .bias = tensor(given.bias, "bias"),
+          .alpha = given.alpha,
+          .beta = given.beta};
+}
+
+}  // namespace mxjit::capi
