@@ -120,6 +120,9 @@ TEST_F(Kernels, ASecondPrewarmCompilesNothing) {
   EXPECT_EQ(json["unsupported"].size(), 1U);
   EXPECT_GT(json["bytes"], 0);
   EXPECT_GT(json["seconds"], 0);
+  EXPECT_EQ(json["statistics"]["compiles"], kernels);
+  EXPECT_EQ(json["statistics"]["publishes"], kernels);
+  EXPECT_GT(json["statistics"]["compile_seconds"], 0.0);
 
   // Neither a compiler nor leave to compile is needed any more.
   for (const How& how : {How{}, How{.env = {{"MXJIT_COMPILE", "forbid"}}}}) {
@@ -127,6 +130,8 @@ TEST_F(Kernels, ASecondPrewarmCompilesNothing) {
     ASSERT_EQ(second.status, 0) << second.err;
     EXPECT_EQ(second.json()["compiled"], 0);
     EXPECT_EQ(second.json()["hits"], kernels);
+    EXPECT_EQ(second.json()["statistics"]["root_hits"], kernels);
+    EXPECT_EQ(second.json()["statistics"]["compile_seconds"], 0.0);
   }
   const auto stats = on_root({"cache", "stats"}).json();
   EXPECT_EQ(stats["entries"], kernels);

@@ -33,6 +33,9 @@ TEST_F(Run, WritesTheOutputsAndTellsTheDevice) {
   EXPECT_EQ(json["device"], "cpu");
   EXPECT_EQ(json["compiled"], 0);
   EXPECT_EQ(json["hits"], 0);
+  EXPECT_EQ(json["statistics"]["compiles"], 0);
+  EXPECT_EQ(json["statistics"]["layers"].size(), 0U);
+  EXPECT_EQ(json["statistics"]["load_seconds"], 0.0);
   EXPECT_EQ(json["outputs"]["q_row"]["dtype"], "e4m3");
   EXPECT_EQ(json["outputs"]["s_row"]["shape"], (std::vector<int>{2, 1}));
   EXPECT_NE(ran.err.find("cpu"), std::string::npos);

@@ -1,6 +1,8 @@
 // Dispatch on a real driver: captures with nothing loaded, lost contexts, foreign pointers, held plans, empty
 // tensors.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 #include <vector>
@@ -40,6 +42,40 @@ TEST_F(DispatchOnDevice, AColdKeyLeavesTheCaptureIntact) {
     machine.synchronize();
     expect_equal(guarded.read(), reference::run(problem, inputs));
   }
+}
+
+TEST_F(DispatchOnDevice, A49AForkedChildIsRefusedAndTheParentGoesOn) {
+  const Machine& machine = Machine::get();
+  Random random(29);
+  const Problem problem = both_axes_problem(rows, columns);
+  const TensorMap inputs = make_inputs(problem, random);
+  GuardedProblem guarded(problem, inputs);
+  const QuantizeArgs args = args_of(guarded);
+  const auto context = machine.cold_context();
+  const QuantizePlan plan = context->plan(both_axes(), args);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    const auto refused = [](ErrorCode code, const auto& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return error.code() == code;
+      }
+      return false;
+    };
+    const bool all =
+        refused(ErrorCode::context_lost, [&] { context->quantize(both_axes(), args, machine.stream()); }) &&
+        refused(ErrorCode::context_lost, [&] { plan.launch(args, machine.stream()); }) &&
+        refused(ErrorCode::unavailable, [] { const Context fresh; });
+    ::_exit(all ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  plan.launch(args, machine.stream());
+  machine.synchronize();
+  expect_equal(guarded.read(), reference::run(problem, inputs));
 }
 
 TEST_F(DispatchOnDevice, ACaptureTakesAnotherShapeOfALoadedKernel) {
