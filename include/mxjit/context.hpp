@@ -109,7 +109,7 @@ class Context {
   /// extent may be a range) can need, so that calls of them only launch, in a stream capture too. Throws
   /// Error(invalid_argument) naming the line before anything is loaded, Error(unsupported) for a problem that
   /// has no kernel, and what compiling and loading throw.
-  void load(std::string_view trace);
+  MXJIT_API void load(std::string_view trace);
 
  private:
   friend struct dispatch::ContextAccess;

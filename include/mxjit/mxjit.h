@@ -123,15 +123,19 @@ typedef struct mxjit_context_options {
   size_t bundle_count;
   int32_t compile;        /* MXJIT_COMPILE_...; environment: MXJIT_COMPILE=forbid */
   int32_t check_pointers; /* not 0: ask the driver in every call whose memory each pointer is */
+  const char* trace; /* file to which the problem of each new kind of call is appended. Null: MXJIT_TRACE */
 } mxjit_context_options;
 #define MXJIT_CONTEXT_OPTIONS_INIT \
-  { sizeof(mxjit_context_options), NULL, NULL, 0, MXJIT_COMPILE_ENVIRONMENT, 0 }
+  { sizeof(mxjit_context_options), NULL, NULL, 0, MXJIT_COMPILE_ENVIRONMENT, 0, NULL }
 
 /* Null options: the defaults. On failure *context is null. Needs a GPU. In a process forked from one that
  * used the driver through this library it is MXJIT_UNAVAILABLE, for CUDA does not survive a fork. */
 MXJIT_API mxjit_status mxjit_context_create(const mxjit_context_options* options, mxjit_context** context);
 /* Null is fine. Work that was launched goes on. */
 MXJIT_API void mxjit_context_destroy(mxjit_context* context);
+/* Compiles where needed and loads every kernel that the problems of a trace can need: text, one JSON object a
+ * line. MXJIT_INVALID_ARGUMENT, the line named, before anything is loaded. */
+MXJIT_API mxjit_status mxjit_load(mxjit_context* context, const char* trace);
 
 /* ---- quantize */
 

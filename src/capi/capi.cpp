@@ -49,6 +49,14 @@ mxjit_status mxjit_context_create(const mxjit_context_options* options, mxjit_co
 
 void mxjit_context_destroy(mxjit_context* context) { delete context; }
 
+mxjit_status mxjit_load(mxjit_context* context, const char* trace) {
+  return guarded([&] {
+    Context& held = context_of(context);
+    require(trace, "trace");
+    held.load(trace);
+  });
+}
+
 mxjit_status mxjit_quantize(mxjit_context* context, const mxjit_quantize_options* options,
                             const mxjit_quantize_args* args, mxjit_stream stream) {
   return guarded(

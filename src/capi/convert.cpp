@@ -107,6 +107,7 @@ ContextOptions context_options(const mxjit_context_options* options) {
       refuse_value("options", "compile", "MXJIT_COMPILE_ENVIRONMENT, _ALLOW or _FORBID", given.compile);
   }
   made.check_pointers = given.check_pointers != 0;
+  if (given.trace != nullptr) made.trace = given.trace;
   return made;
 }
 

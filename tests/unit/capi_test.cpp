@@ -182,6 +182,21 @@ TEST_F(Capi, EveryFieldReachesTheCall) {
   expect_refused(mxjit_gemm(context_, &gemm, &product, stream), "c");
 }
 
+TEST_F(Capi, LoadsWhatATraceNeeds) {
+  const char* const trace =
+      R"({"schema":1,"op":"quantize","scaling":"mx","block":32,"input":{"dtype":"bf16","shape":[100,200]}})"
+      "\n";
+  EXPECT_EQ(mxjit_load(context_, trace), MXJIT_SUCCESS) << mxjit_last_message();
+  EXPECT_EQ(statistics().loads, 1U);
+  const mxjit_quantize_args args = row_args(100, 200);
+  EXPECT_EQ(mxjit_quantize(context_, nullptr, &args, stream), MXJIT_SUCCESS);
+  EXPECT_EQ(statistics().loads, 1U);
+  EXPECT_EQ(compiler_->compiles, 1);
+  EXPECT_EQ(mxjit_load(context_, "{"), MXJIT_INVALID_ARGUMENT);
+  expect_refused(mxjit_load(nullptr, trace), "context");
+  expect_refused(mxjit_load(context_, nullptr), "trace");
+}
+
 TEST_F(Capi, NullIsRefusedByName) {
   const mxjit_quantize_args args = row_args(100, 200);
   const mxjit_gemm_args product = gemm_args(128, 512, 256);
@@ -464,7 +479,8 @@ TEST(CapiLayout, StructsAreWhereTheyWere) {
   EXPECT_EQ(offsetof(mxjit_tensor, rank), 12U);
   EXPECT_EQ(offsetof(mxjit_tensor, shape), 16U);
   EXPECT_EQ(offsetof(mxjit_tensor, pitch), 48U);
-  EXPECT_EQ(sizeof(mxjit_context_options), 40U);
+  EXPECT_EQ(sizeof(mxjit_context_options), 48U);
+  EXPECT_EQ(offsetof(mxjit_context_options, trace), 40U);
   EXPECT_EQ(offsetof(mxjit_context_options, compile), 32U);
   EXPECT_EQ(offsetof(mxjit_context_options, check_pointers), 36U);
   EXPECT_EQ(sizeof(mxjit_quantize_options), 56U);
