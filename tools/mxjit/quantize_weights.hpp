@@ -48,7 +48,7 @@ struct QuantizeResult {
   std::vector<std::string> quantized;
   std::size_t copied = 0, shards = 1;
   std::uint64_t bytes_in = 0, bytes_out = 0;
-  Statistics statistics;
+  Statistics statistics{};
   double seconds = 0;
 };
 
