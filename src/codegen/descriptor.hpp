@@ -1,6 +1,7 @@
 // The kernel descriptor, the source it generates, and the key that names the cubin.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,7 @@ struct Template {
   std::string_view text;
 };
 /// Every embedded template, sorted by name.
-const std::vector<Template>& templates();
+std::span<const Template> templates();
 /// SHA-256 over names and texts, in order.
 Digest digest_of(const std::vector<Template>& templates);
 /// digest_of(templates()), computed once.

@@ -21,7 +21,7 @@ Digest digest_of(const std::vector<Template>& templates) {
 }
 
 const Digest& templates_digest() {
-  static const Digest digest = digest_of(templates());
+  static const Digest digest = digest_of({templates().begin(), templates().end()});
   return digest;
 }
 

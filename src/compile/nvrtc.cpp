@@ -278,8 +278,12 @@ bool number_before(std::string_view text, std::string_view unit, int& value) {
 }  // namespace
 
 Request request(const codegen::KernelDescriptor& descriptor) {
-  return {codegen::generate_source(descriptor), codegen::templates(), codegen::compile_options(descriptor),
-          codegen::symbol(descriptor), codegen::print(descriptor)};
+  const auto templates = codegen::templates();
+  return {codegen::generate_source(descriptor),
+          {templates.begin(), templates.end()},
+          codegen::compile_options(descriptor),
+          codegen::symbol(descriptor),
+          codegen::print(descriptor)};
 }
 
 std::shared_ptr<Nvrtc> Nvrtc::open(const std::string& path_override) {

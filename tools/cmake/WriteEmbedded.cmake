@@ -1,7 +1,7 @@
 # Writes OUTPUT: a table of the HEADERS of FOLDER as string literals. Bytes are written as escapes, so any content
 # survives (quotes, brackets, semicolons, line ends), and equal content gives an equal file.
-set(text "// Generated from kernels/. Do not edit.\n#include <initializer_list>\n\n#include \"base/immortal.hpp\"\n#include \"codegen/descriptor.hpp\"\n\nnamespace mxjit::codegen {\n\n")
-string(APPEND text "const std::vector<Template>& templates() {\n  static const Immortal<std::vector<Template>> all(std::initializer_list<Template>{\n")
+set(text "// Generated from kernels/. Do not edit.\n#include \"codegen/descriptor.hpp\"\n\nnamespace mxjit::codegen {\n\n")
+string(APPEND text "std::span<const Template> templates() {\n  static constexpr Template all[] = {\n")
 foreach(header IN LISTS HEADERS)
   file(READ "${FOLDER}/${header}" hex HEX)
   string(LENGTH "${hex}" digits)
@@ -16,5 +16,5 @@ foreach(header IN LISTS HEADERS)
   endwhile()
   string(APPEND text ", ${bytes}}},\n")
 endforeach()
-string(APPEND text "  });\n  return *all;\n}\n\n}  // namespace mxjit::codegen\n")
+string(APPEND text "  };\n  return all;\n}\n\n}  // namespace mxjit::codegen\n")
 file(WRITE "${OUTPUT}" "${text}")
