@@ -1,6 +1,7 @@
 // The quantize entry: what to produce and where the tensors lie.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "mxjit/types.hpp"
@@ -18,7 +19,7 @@ struct Groups {
 struct QuantizeOptions {
   DType format = DType::e4m3;  ///< e4m3 or e5m2
   Scaling scaling = Scaling::mx;
-  Block block{};  ///< mx: {1,32}, {1,128}, {32,32}, {128,128}
+  Block block{};  ///< mx: {1,32}, {1,128}, {32,32}, {128,128}; fp32: {1,128}, {128,128}, kind row or tensor
   Rounding rounding = Rounding::rceil;
   ScaleLayout scale_layout = ScaleLayout::plain;
   Axes axes{};
@@ -33,9 +34,14 @@ struct QuantizeOptions {
 struct QuantizeArgs {
   Tensor x{};      ///< bf16, fp16 or fp32; (M, N) row-major, or (N, M) with transposed_input
   Tensor q_row{};  ///< format; (M, N) row-major. Only with axes.row
-  Tensor s_row{};  ///< e8m0 or u8. plain (M, ceil(N/32)); blocked: 1-D, ceil128(M) * ceil4(ceil(N/32)) bytes
+  /// mx: e8m0 or u8; plain (M, ceil(N/32)); blocked: 1-D, ceil128(M) * ceil4(ceil(N/32)) bytes. fp32: fp32;
+  /// blocks of 128: plain (M, ceil(N/128)), [128,128]: (ceil(M/128), ceil(N/128)); mn_major: that matrix
+  /// transposed, its rows zero-padded to a multiple of 4; row: (M); tensor: (1), without E
+  Tensor s_row{};
   Tensor q_col{};  ///< format; (N, M) row-major: the transposed data. Only with axes.col
-  Tensor s_col{};  ///< e8m0 or u8. plain (N, ceil(M/32)); blocked: 1-D, ceil128(N) * ceil4(ceil(M/32)) bytes
+  /// As s_row, with N across and M along the blocks. row: (N), a scale a column; with groups (count, N): a
+  /// scale a column inside each group, whatever its size, and q_col is zero where no group owns a row
+  Tensor s_col{};
   /// With groups: i32 (count), on the device; group g covers rows offsets[g-1] (0 for the first) to
   /// offsets[g] - 1. Blocked scales then are, for s_row with an alignment below 128, (M + 128 * count) *
   /// ceil4(ceil(N/32)) bytes, each group from a multiple of 128 rows; for s_col, ceil128(N) * (ceil(M/32) + 4
@@ -44,6 +50,18 @@ struct QuantizeArgs {
   /// With groups, optional: i32 (4), on the device, zeroed by the caller. The first fault found in offsets
   /// stays there: {1 falls, 2 leaves [0, M], 3 breaks the alignment; group; its end; 0}.
   Tensor status{};
+  /// fp32: no largest magnitude counts as more than this in a scale, and what it cuts off saturates. 0: no
+  /// cap.
+  float amax_cap = 0.0F;
+  /// u8, 1-D, workspace_size() bytes or more, the base a multiple of 256. What it holds does not matter, nor
+  /// what it holds afterwards; calls that may run at the same time each need their own. Empty where the size
+  /// is 0.
+  Tensor workspace{};
 };
+
+/// Bytes of workspace that a call needs with these options and an input of this dtype and shape (pitch and
+/// data do not matter). It never falls as an extent grows: the largest input of a workload sizes it for all.
+/// 0 but for float scales of columns and of the tensor. Throws Error(invalid_argument) as quantize() does.
+MXJIT_API std::size_t workspace_size(const QuantizeOptions& options, const Tensor& x);
 
 }  // namespace mxjit

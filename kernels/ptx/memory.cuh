@@ -38,6 +38,25 @@ __device__ __forceinline__ u32 ld_nc_u32(const void* address) {
   return v;
 }
 
+/// What other thread blocks may have written in this kernel, as it is now.
+__device__ __forceinline__ u32 ld_relaxed(const u32* address) {
+  u32 v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(address) : "memory");
+  return v;
+}
+
+/// Likewise, and what the writer had written before is seen from here on.
+__device__ __forceinline__ u32 ld_acquire(const u32* address) {
+  u32 v;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(address) : "memory");
+  return v;
+}
+
+/// Leaves the multiprocessor to others, for about `nanoseconds`.
+__device__ __forceinline__ void nanosleep(u32 nanoseconds) {
+  asm volatile("nanosleep.u32 %0;" ::"r"(nanoseconds));
+}
+
 /// 16, 8, 4 and 1 bytes that nothing in this kernel reads again.
 __device__ __forceinline__ void st_stream(void* address, Vector4 v) {
   asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),

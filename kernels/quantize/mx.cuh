@@ -7,80 +7,40 @@
 // code is 0, which is also what pads blocked scales.
 #pragma once
 
+#include "quantize/maxima.cuh"
 #include "quantize/mx_codes.cuh"
 #include "quantize/mx_groups.cuh"
-#include "quantize/mx_maxima.cuh"
 #include "quantize/mx_numbers.cuh"
 #include "quantize/mx_staging.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
+#include "quantize/tile_grid.cuh"
 
 namespace mxjit {
 
 struct QuantizeMx {
-  using Params = QuantizeMxParams;
+  using Params = QuantizeParams;
+
+  template <class Config>
+  using Staging = MxStaging<Config>;
 
   template <class Config>
   static __device__ __forceinline__ void run(const Params& params) {
-    // The grid walks a strip of gridDim.x tiles of a row downwards, then the next strip, so that thread
-    // blocks at work together stay near each other in x and in both outputs.
-    const u32 tile_m = params.first_tile_m + blockIdx.y;
-    if constexpr (Config::batched) {
-      const u32 tile_n = blockIdx.z % params.strips * gridDim.x + blockIdx.x;
-      run_tile<Config>(expert<Config>(params, params.first_expert + blockIdx.z / params.strips), tile_m,
-                       tile_n);
-    } else {
-      run_tile<Config>(params, tile_m, blockIdx.z * gridDim.x + blockIdx.x);
-    }
+    walk_tiles<QuantizeMx, Config>(params);
   }
-
- private:
-  // Plain codes lie as without groups, and so do blocked ones of rows whose groups start on tiles.
-  template <class Config>
-  static constexpr bool grouped_rows =
-      Config::scale_layout == ScaleLayout::blocked&& Config::row&& Config::group_alignment > 0 &&
-      Config::group_alignment < 128;
-  template <class Config>
-  static constexpr bool grouped_columns =
-      Config::scale_layout == ScaleLayout::blocked&& Config::col&& Config::group_alignment > 0;
 
   /// The parameters of one expert.
   template <class Config>
-  static __device__ __forceinline__ Params expert(Params p, i64 index) {
-    p.x = static_cast<const u8*>(p.x) + index * p.m * p.ld_x * Numbers<Config::input>::bytes;
-    p.q_row += index * p.m * p.ld_q_row;
-    p.q_col += index * p.n * p.ld_q_col;
-    p.s_row += index * scale_bytes<Config>(p.m, p.n, p.ld_s_row);
-    p.s_col += index * scale_bytes<Config>(p.n, p.m, p.ld_s_col);
+  static __device__ __forceinline__ Params expert(const Params& params, i64 index) {
+    Params p = expert_data<Config>(params, index);
+    p.s_row = static_cast<u8*>(p.s_row) + index * scale_bytes<Config>(p.m, p.n, p.ld_s_row);
+    p.s_col = static_cast<u8*>(p.s_col) + index * scale_bytes<Config>(p.n, p.m, p.ld_s_col);
     return p;
   }
 
-  /// Bytes of the scale matrix of `rows` rows that are `length` elements long.
-  template <class Config>
-  static __device__ __forceinline__ i64 scale_bytes(i64 rows, i64 length, i64 pitch) {
-    if (Config::scale_layout == ScaleLayout::plain) return ceil_div(rows, Config::block_rows) * pitch;
-    return ceil_div(rows, 128) * ceil_div(ceil_div(length, Config::block_columns), 4) * 512;
-  }
-
-  static __device__ __forceinline__ i64 ceil_div(i64 value, int by) { return (value + by - 1) / by; }
-
-  template <class Config>
-  static __device__ __forceinline__ void run_tile(const Params& p, u32 tile_m, u32 tile_n) {
-    __shared__ Staging<Config> staging;
-    if (tile_n >= p.tiles_n) return;  // the last strip may be narrower
-    const Lane<Config> lane(p, tile_m, tile_n);
-    const bool whole = p.wide == wide_all && lane.tile_row + Lane<Config>::tile_rows <= p.m &&
-                       lane.tile_column + Lane<Config>::tile_columns <= p.n;
-    if (whole) {
-      quantize_tile<Config, true>(p, lane, staging);
-    } else {
-      quantize_tile<Config, false>(p, lane, staging);
-    }
-  }
-
   template <class Config, bool whole>
-  static __device__ __forceinline__ void quantize_tile(const Params& p, const Lane<Config>& lane,
-                                                       Staging<Config>& staging) {
+  static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
+                                              Staging<Config>& staging) {
     constexpr int bands = Staging<Config>::bands;
     typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
     load_panel<Config, whole>(p, lane, x);
@@ -94,7 +54,7 @@ struct QuantizeMx {
     if constexpr (Config::col) quantize_columns<Config, whole>(lane, x, staging);
     __syncthreads();
     if constexpr (Config::row) {
-      ScaleMatrix s = {p.s_row,
+      ScaleMatrix s = {static_cast<u8*>(p.s_row),
                        p.m,
                        ceil_div(p.n, Config::block_columns),
                        p.ld_s_row,
@@ -114,7 +74,7 @@ struct QuantizeMx {
       staging.turned.template store<Config::threads, whole>(
           p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row, p.ld_q_col, p.n - lane.tile_column,
           p.m - lane.tile_row, (p.wide & wide_q_col) != 0);
-      const ScaleMatrix s = {p.s_col,
+      const ScaleMatrix s = {static_cast<u8*>(p.s_col),
                              p.n,
                              ceil_div(p.m, Config::block_columns),
                              p.ld_s_col,
@@ -129,6 +89,25 @@ struct QuantizeMx {
       }
     }
   }
+
+ private:
+  // Plain codes lie as without groups, and so do blocked ones of rows whose groups start on tiles.
+  template <class Config>
+  static constexpr bool grouped_rows =
+      Config::scale_layout == ScaleLayout::blocked&& Config::row&& Config::group_alignment > 0 &&
+      Config::group_alignment < 128;
+  template <class Config>
+  static constexpr bool grouped_columns =
+      Config::scale_layout == ScaleLayout::blocked&& Config::col&& Config::group_alignment > 0;
+
+  /// Bytes of the scale matrix of `rows` rows that are `length` elements long.
+  template <class Config>
+  static __device__ __forceinline__ i64 scale_bytes(i64 rows, i64 length, i64 pitch) {
+    if (Config::scale_layout == ScaleLayout::plain) return ceil_div(rows, Config::block_rows) * pitch;
+    return ceil_div(rows, 128) * ceil_div(ceil_div(length, Config::block_columns), 4) * 512;
+  }
+
+  static __device__ __forceinline__ i64 ceil_div(i64 value, int by) { return (value + by - 1) / by; }
 
   template <class Config, int count, bool whole>
   static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {

@@ -1,105 +1,12 @@
-// Groups along the rows of x: where the codes of each group go in blocked scales.
-//
-// "row" codes of a group start on a new tile of rows, "col" codes are a blocked matrix of the group's own
-// width, one after the other. The group ends are read here, in the kernel: sizes are never known to the host.
-// Ends that fall, leave the matrix or break the alignment are reported, and counted as the nearest ones that
-// do not, so that nothing outside the outputs is written.
+// Where the codes of each group go in blocked scales: "row" codes of a group start on a new tile of rows,
+// "col" codes are a blocked matrix of the group's own width, one after the other.
 #pragma once
 
 #include "ptx/memory.cuh"
+#include "quantize/groups.cuh"
 #include "quantize/mx_codes.cuh"
-#include "quantize/params.cuh"
 
 namespace mxjit {
-
-/// What is wrong with group ends, as status[0] says it; status[1] is the group and status[2] its end.
-enum GroupFault : i32 { end_falls = 1, end_outside = 2, size_unaligned = 3 };
-
-/// Group ends with what the groups before them take: rows and columns of codes, padded to whole tiles.
-template <int most>
-struct GroupTable {
-  i32 ends[most];
-  u32 padded_rows[most];
-  u32 padded_blocks[most];
-  i32 count;
-  u32 all_rows, all_blocks;
-
-  /// The first group that ends after `row`, so an empty one never; `count` where there is none.
-  __device__ __forceinline__ int find(i64 row) const {
-    int low = 0, high = count;
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      if (ends[middle] > row) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    return low;
-  }
-  __device__ __forceinline__ i32 start(int group) const { return group == 0 ? 0 : ends[group - 1]; }
-};
-
-/// Fills the table; by one warp. `block`: rows of x that a "col" code covers.
-template <int alignment, int block, int most>
-__device__ __forceinline__ void read_groups(const QuantizeMxParams& p, bool report, GroupTable<most>& table) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  i32 before = 0, raw_before = 0;
-  u32 rows_before = 0, blocks_before = 0;
-#pragma unroll 1
-  for (int first = 0; first < p.groups; first += 32) {
-    const int group = first + lane;
-    const i32 raw = group < p.groups ? static_cast<i32>(ptx::ld_nc_u32(p.offsets + group)) : 0;
-    i32 end = group >= p.groups || raw < 0 ? 0 : raw > p.m ? static_cast<i32>(p.m) : raw;
-    end = end < before ? before : end;
-    for (int d = 1; d < 32; d *= 2) {
-      const i32 other = static_cast<i32>(ptx::shfl_up(static_cast<u32>(end), d));
-      if (lane >= d && other > end) end = other;
-    }
-    i32 start = static_cast<i32>(ptx::shfl_up(static_cast<u32>(end), 1));
-    if (lane == 0) start = before;
-
-    if (report && p.status != nullptr) {
-      i32 previous = static_cast<i32>(ptx::shfl_up(static_cast<u32>(raw), 1));
-      if (lane == 0) previous = raw_before;
-      i32 fault = 0;
-      if (raw < 0 || raw > p.m) {
-        fault = end_outside;
-      } else if (raw < previous) {
-        fault = end_falls;
-      } else if ((raw - previous) % alignment != 0) {
-        fault = size_unaligned;
-      }
-      // The first one stays.
-      if (group < p.groups && fault != 0 && atomicCAS(p.status, 0, fault) == 0) {
-        p.status[1] = group;
-        p.status[2] = raw;
-      }
-      raw_before = static_cast<i32>(ptx::shfl(static_cast<u32>(raw), 31));
-    }
-
-    const u32 size = static_cast<u32>(end - start);
-    const u32 rows = (size + 127) / 128 * 128, blocks = ((size + block - 1) / block + 3) / 4 * 4;
-    u32 row_sum = rows, block_sum = blocks;
-    for (int d = 1; d < 32; d *= 2) {
-      const u32 other_rows = ptx::shfl_up(row_sum, d), other_blocks = ptx::shfl_up(block_sum, d);
-      if (lane >= d) row_sum += other_rows, block_sum += other_blocks;
-    }
-    if (group < p.groups) {
-      table.ends[group] = end;
-      table.padded_rows[group] = rows_before + row_sum - rows;
-      table.padded_blocks[group] = blocks_before + block_sum - blocks;
-    }
-    before = static_cast<i32>(ptx::shfl(static_cast<u32>(end), 31));
-    rows_before += ptx::shfl(row_sum, 31);
-    blocks_before += ptx::shfl(block_sum, 31);
-  }
-  if (lane == 0) {
-    table.count = p.groups;
-    table.all_rows = rows_before;
-    table.all_blocks = blocks_before;
-  }
-}
 
 /// Zeroes bytes [begin, end) of `to`, each thread block of the grid a part of them.
 template <int threads>

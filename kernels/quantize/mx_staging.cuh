@@ -1,28 +1,17 @@
 // What of a tile passes through shared memory.
 #pragma once
 
+#include "quantize/conditional.cuh"
+#include "quantize/maxima.cuh"
 #include "quantize/mx_codes.cuh"
 #include "quantize/mx_groups.cuh"
-#include "quantize/mx_maxima.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/turned_tile.cuh"
 
 namespace mxjit {
 
-/// Nothing but its address.
-struct Absent {};
-
-template <bool condition, class T>
-struct If {
-  using type = T;
-};
-template <class T>
-struct If<false, T> {
-  using type = Absent;
-};
-
 template <class Config>
-struct Staging {
+struct MxStaging {
   static constexpr int bands = (Lane<Config>::tile_rows + 127) / 128;  // of rows, as high as a code tile
   static constexpr bool exchanges = Config::block_rows == 128 || Config::block_columns == 128;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ptx/memory.cuh"
-#include "quantize/mx_numbers.cuh"
+#include "quantize/pairs.cuh"
 #include "quantize/params.cuh"
 
 namespace mxjit {
@@ -25,7 +25,7 @@ struct Lane {
   i64 row, column;
   int rows, columns;  // how many of its rows and columns lie inside the matrix, at most those it holds
 
-  __device__ __forceinline__ Lane(const QuantizeMxParams& p, u32 tile_m, u32 tile_n) {
+  __device__ __forceinline__ Lane(const QuantizeParams& p, u32 tile_m, u32 tile_n) {
     index = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
     warp_m = warp / Config::warps_n;
@@ -45,10 +45,18 @@ struct Lane {
   }
 };
 
-__device__ __forceinline__ void load_lane_row(const u8* from, u32 (&to)[4]) {
+/// 16 bytes of a row.
+__device__ __forceinline__ void load_unit(const u8* from, u32 (&to)[4]) {
   const Vector4 v = ptx::ld_stream(from);
   to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
+
+__device__ __forceinline__ void load_unit(const u8* from, Vector2 (&to)[2]) {
+  const Vector4 v = ptx::ld_stream(from);
+  to[0] = {v.x, v.y}, to[1] = {v.z, v.w};
+}
+
+__device__ __forceinline__ void load_lane_row(const u8* from, u32 (&to)[4]) { load_unit(from, to); }
 
 __device__ __forceinline__ void load_lane_row(const u8* from, Vector2 (&to)[4]) {
   const Vector4 a = ptx::ld_stream(from);
@@ -66,9 +74,10 @@ __device__ __forceinline__ void load_lane_row(const u8* from, int count, u32 (&t
   }
 }
 
-__device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2 (&to)[4]) {
+template <int pairs>
+__device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2 (&to)[pairs]) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < pairs; ++i) {
     to[i].x = 2 * i < count ? ptx::ld_nc_u32(from + 8 * i) : 0;
     to[i].y = 2 * i + 1 < count ? ptx::ld_nc_u32(from + 8 * i + 4) : 0;
   }
@@ -77,9 +86,9 @@ __device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2
 /// The lane's elements; those outside the matrix are zero. `whole`: the tile lies inside the matrix and every
 /// tensor allows wide accesses.
 template <class Config, bool whole, class Pair>
-__device__ __forceinline__ void load_panel(const QuantizeMxParams& p, const Lane<Config>& lane,
+__device__ __forceinline__ void load_panel(const QuantizeParams& p, const Lane<Config>& lane,
                                            Pair (&x)[Config::rows_per_lane][4]) {
-  constexpr int element = Numbers<Config::input>::bytes;
+  constexpr int element = Pairs<Config::input>::bytes;
   const u8* from = static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column) * element;
   const i64 pitch = p.ld_x * element;
   const bool vectors = whole || ((p.wide & wide_x) != 0 && lane.columns == lane_columns);
@@ -95,7 +104,7 @@ __device__ __forceinline__ void load_panel(const QuantizeMxParams& p, const Lane
 
 /// Eight FP8 bytes of the lane's row `r`.
 template <class Config, bool whole>
-__device__ __forceinline__ void store_lane_row(const QuantizeMxParams& p, const Lane<Config>& lane, int r,
+__device__ __forceinline__ void store_lane_row(const QuantizeParams& p, const Lane<Config>& lane, int r,
                                                Vector2 bytes) {
   u8* to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
   if constexpr (whole) {

@@ -9,9 +9,9 @@ namespace mxjit {
 /// What base and pitch are multiples of, so that a tensor can be accessed in wide pieces.
 enum WideAccess : u32 {
   wide_x = 1,       // 16 bytes
-  wide_q_row = 2,   // 8 bytes
+  wide_q_row = 2,   // the bytes that a lane writes at once: 8, or 4 of fp32_rows with fp32 input
   wide_q_col = 4,   // 16 bytes
-  wide_s_row = 8,   // 16 bytes when blocked, else 4
+  wide_s_row = 8,   // codes: 16 bytes when blocked, else 4
   wide_s_col = 16,  // likewise
   wide_all = 31,    // tensors that a kernel does not have count as wide
 };
@@ -19,22 +19,33 @@ enum WideAccess : u32 {
 /// A row-major matrix x of m x n elements, or one such matrix after another (experts). "row" outputs have
 /// blocks along the rows of x, "col" outputs have blocks down its columns and are stored transposed. A pitch
 /// is the distance between two rows, in elements; every expert starts a whole number of rows later.
-struct QuantizeMxParams {
+///
+/// Scales are codes (mx) or floats (fp32): plain (m, blocks of n) and (n, blocks of m); codes may be blocked,
+/// 512-byte tiles; floats may be mn_major, those matrices transposed.
+struct QuantizeParams {
   const void* x;
-  u8* q_row;           // (m, n)
-  u8* s_row;           // plain (m, blocks of n); blocked: 512-byte tiles
-  u8* q_col;           // (n, m)
-  u8* s_col;           // plain (n, blocks of m); blocked: 512-byte tiles
+  u8* q_row;  // (m, n)
+  void* s_row;
+  u8* q_col;  // (n, m)
+  void* s_col;
   const i32* offsets;  // ends of the groups of rows; null without groups
   i32* status;         // four words that a fault is reported in, or null
-  i64 m, n;
+  // fp32_passes, all zero at first. Largest magnitudes as bits of fp32: of the rows (experts, m) or, where
+  // one scale serves them, of everything; of the columns (experts or groups, n). How far the grid has come.
+  u32* amax_row;
+  u32* amax_col;
+  u32* progress;
+  i64 m, n;  // fp32_rows: m counts the rows of all experts
   i64 ld_x, ld_q_row, ld_s_row, ld_q_col, ld_s_col;
   u32 tiles_n;       // thread blocks along a row of x
   u32 strips;        // of gridDim.x thread blocks each that this takes; an expert has as many blockIdx.z
   u32 first_tile_m;  // of blockIdx.y == 0
   u32 first_expert;  // of blockIdx.z == 0
+  u32 strip;         // fp32_passes: tiles across a strip
+  u32 lead;          // and how many strips the first pass is ahead of the second
   i32 groups;
-  u32 wide;  // WideAccess bits
+  u32 wide;        // WideAccess bits
+  float amax_cap;  // fp32: no largest magnitude counts as more
 };
 
 }  // namespace mxjit

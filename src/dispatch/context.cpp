@@ -18,13 +18,16 @@ namespace {
 
 using driver::DeviceContext;
 
-// Scales of groups have places that no element owns, and those are written too.
-bool has_work(const QuantizeOptions& options, const QuantizeArgs& args) {
-  if (options.groups.count > 0) return true;
-  const Tensor& x = args.x;
-  for (int i = 0; i < x.rank; ++i)
-    if (x.shape[static_cast<std::size_t>(i)] == 0) return false;
+bool has_elements(const Tensor& tensor) {
+  for (int i = 0; i < tensor.rank; ++i)
+    if (tensor.shape[static_cast<std::size_t>(i)] == 0) return false;
   return true;
+}
+
+// Scales of groups, of rows and of the tensor have places that no element owns, and those are written too.
+bool has_work(const QuantizeOptions& options, const QuantizeArgs& args) {
+  if (options.groups.count > 0 || has_elements(args.x)) return true;
+  return (options.axes.row && has_elements(args.s_row)) || (options.axes.col && has_elements(args.s_col));
 }
 
 cache::Options cache_options(const ContextOptions& options) {
@@ -73,13 +76,6 @@ std::vector<codegen::KernelDescriptor> descriptors(const dispatch::QuantizeKey& 
        configure::configure(dispatch::quantize_problem(key), profile))
     all.push_back({std::move(configuration), std::string(profile.target)});
   return all;
-}
-
-dispatch::QuantizeRecipe recipe(const QuantizeOptions& options,
-                                const configure::Configuration& configuration) {
-  dispatch::QuantizeRecipe made = dispatch::quantize_recipe(configuration);
-  made.transposed = options.transposed_input;
-  return made;
 }
 
 }  // namespace
@@ -146,7 +142,7 @@ std::shared_ptr<const QuantizePlan::State> Context::State::make_plan(const Quant
     const std::shared_ptr<const cache::Entry> entry = cache->get(descriptor, problem);
     const configure::Configuration& configuration = descriptor.configuration;
     const driver::ScopedCurrent scope(*device);
-    plan->steps.push_back({load(*entry, configuration), recipe(options, configuration)});
+    plan->steps.push_back({load(*entry, configuration), dispatch::quantize_recipe(configuration, options)});
   }
   return plan;
 }
@@ -162,7 +158,7 @@ std::shared_ptr<const QuantizePlan::State> Context::State::plan_of_loaded(const 
                               "before the capture",
                               codegen::print(descriptor)),
                   "stream");
-    plan->steps.push_back({*kernel, recipe(options, descriptor.configuration)});
+    plan->steps.push_back({*kernel, dispatch::quantize_recipe(descriptor.configuration, options)});
   }
   return plan;
 }

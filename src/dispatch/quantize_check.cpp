@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "dispatch/quantize_workspace.hpp"
 #include "dispatch/tensor_check.hpp"
 #include "mxjit/error.hpp"
 
@@ -22,10 +23,13 @@ Span check_data(const char* name, const Tensor& tensor, DType format, const Exte
   return check_memory(name, tensor);
 }
 
-// The scales of one axis: groups change only blocked ones, whose size leaves room for each group's padding.
+// The scales of one axis: groups change blocked ones, whose size leaves room for each group's padding, and
+// those of columns.
 ScaleShape scales_of(const char* name, const QuantizeOptions& options, std::int64_t experts,
                      std::int64_t across, std::int64_t along, bool col) {
   const std::int64_t groups = options.groups.count;
+  if (options.block.kind == Block::Kind::row && groups > 0 && col)
+    return {.shape = {groups, across}, .rank = 2};
   const bool placed =
       options.scale_layout == ScaleLayout::blocked && groups > 0 && (col || options.groups.alignment < 128);
   if (!placed) return scale_shape(name, options.block, options.scale_layout, experts, across, along);
@@ -76,12 +80,36 @@ void check_groups(const QuantizeOptions& options) {
   if (groups.alignment != 128 && groups.alignment != 32 && groups.alignment != 1)
     refuse("options.groups.alignment", "128, 32 or 1", fmt::to_string(groups.alignment));
   if (options.transposed_input) refuse("options.groups", "no groups with transposed_input", "groups");
-  if (options.block.kind != Block::Kind::extents) return;
+  if (options.block.kind == Block::Kind::tensor)
+    refuse("options.groups", "no groups with block tensor, which spans them all", "groups");
+  if (options.block.kind == Block::Kind::row) return;
   const int along_m =
       std::max(options.axes.row ? options.block.rows : 1, options.axes.col ? options.block.cols : 1);
   if (groups.alignment % along_m != 0)
     refuse("options.groups.alignment", fmt::format("a multiple of the block's extent along M, {}", along_m),
            fmt::to_string(groups.alignment));
+}
+
+// Values of the launch: the cap, which only float scales have.
+void check_cap(const QuantizeOptions& options, float cap) {
+  if (!(cap >= 0)) refuse("amax_cap", "at least 0", fmt::to_string(cap));
+  if (options.scaling == Scaling::mx && cap != 0)
+    refuse("amax_cap", "0, which is none, with scaling mx", fmt::to_string(cap));
+}
+
+Span check_workspace(const Tensor& tensor, std::int64_t bytes) {
+  constexpr std::uintptr_t alignment = 256;
+  if (tensor.rank != 1 || tensor.shape[0] < bytes)
+    refuse("workspace", fmt::format("shape ({}) or more", bytes),
+           tensor.rank == 0   ? "no tensor"
+           : tensor.rank == 1 ? shape_text(tensor.shape, 1)
+                              : fmt::format("rank {}", tensor.rank));
+  if (tensor.dtype != DType::u8) refuse("workspace", "dtype u8", std::string(to_string(tensor.dtype)));
+  const Span span = check_memory("workspace", tensor);
+  if (span.begin % alignment != 0)
+    refuse("workspace", fmt::format("a base that is a multiple of {} bytes", alignment),
+           fmt::format("address {:#x}", span.begin));
+  return span;
 }
 
 // The ends and the status: a vector of int32 each.
@@ -122,8 +150,7 @@ void check_options(const QuantizeOptions& options) {
   check_groups(options);
 }
 
-void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
-  const Tensor& x = args.x;
+void check_input(const Tensor& x) {
   if (x.dtype != DType::bf16 && x.dtype != DType::fp16 && x.dtype != DType::fp32)
     refuse("x", "dtype bf16, fp16 or fp32", std::string(to_string(x.dtype)));
   if (x.rank != 2 && x.rank != 3)
@@ -131,7 +158,12 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
   for (int i = 0; i < x.rank; ++i)
     if (x.shape[static_cast<std::size_t>(i)] < 0)
       refuse("x", "extents of at least 0", shape_text(x.shape, x.rank));
+}
 
+void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
+  const Tensor& x = args.x;
+  check_input(x);
+  check_cap(options, args.amax_cap);
   const bool batched = x.rank == 3;
   const std::size_t last = static_cast<std::size_t>(x.rank) - 1;
   const std::int64_t experts = batched ? x.shape[0] : -1;
@@ -139,7 +171,7 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
   const std::int64_t n = x.shape[options.transposed_input ? last - 1 : last];
   Extents shape = x.shape;  // of q_row, and below of q_col
 
-  std::array<Span, 7> spans;
+  std::array<Span, 8> spans;
   std::size_t count = 0;
   spans[count++] = check_memory("x", x);
   if (options.axes.row) {
@@ -171,6 +203,9 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
     if (args.status.data != nullptr) spans[count++] = check_words("status", args.status, 4);
   }
 
+  if (const std::int64_t bytes = quantize_workspace(options, x).bytes(); bytes > 0)
+    spans[count++] = check_workspace(args.workspace, bytes);
+
   for (std::size_t later = 1; later < count; ++later)
     for (std::size_t earlier = 0; earlier < later; ++earlier)
       if (overlap(spans[earlier], spans[later]))
@@ -195,6 +230,7 @@ void check_pointers(const driver::DeviceContext& device, const QuantizeOptions& 
     look("offsets", args.offsets);
     look("status", args.status);
   }
+  if (quantize_workspace(options, args.x).bytes() > 0) look("workspace", args.workspace);
 }
 
 }  // namespace mxjit::dispatch

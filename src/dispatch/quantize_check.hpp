@@ -11,6 +11,9 @@ namespace mxjit::dispatch {
 /// Error(invalid_argument) naming the field, what is allowed and what came.
 void check_options(const QuantizeOptions& options);
 
+/// The input's dtype, rank and extents, not its memory. Throws as check_quantize does.
+void check_input(const Tensor& x);
+
 /// The tensors of a call with valid options: dtypes, ranks, shapes, pitches, null pointers, element
 /// alignment, sizes past int64, outputs that overlap each other or the input, tensors of an axis that is not
 /// asked for. Throws Error(invalid_argument) naming the tensor, what was expected and what came.

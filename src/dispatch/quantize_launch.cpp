@@ -1,8 +1,10 @@
 #include "dispatch/quantize_launch.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "dispatch/quantize_workspace.hpp"
 #include "mxjit/error.hpp"
 #include "quantize/params.cuh"
 
@@ -38,53 +40,48 @@ std::int64_t scale_pitch(const QuantizeRecipe& recipe, const Tensor& scales) {
   return recipe.blocked ? 0 : pitch_of(scales);
 }
 
-}  // namespace
-
-QuantizeRecipe quantize_recipe(const Configuration& configuration) {
-  if (configuration.kernel != "quantize/mx") {
-    throw Error(ErrorCode::internal, "no launch for kernel \"" + configuration.kernel + "\"");
-  }
-  QuantizeRecipe recipe;
-  recipe.threads = static_cast<unsigned>(configuration.threads);
-  recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
-  recipe.tile_rows = 2 * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
-  recipe.tile_columns = 128 * number(configuration, "warps_n");
-  // Columns alone are written in the longest runs by narrow strips; rows want the strip as wide as they are.
-  constexpr std::int64_t whole_row = std::int64_t{1} << 30;
-  recipe.strip = flag(configuration, "row") ? whole_row : 2;
-  recipe.row = flag(configuration, "row");
-  recipe.col = flag(configuration, "col");
-  recipe.batched = flag(configuration, "batched");
-  recipe.grouped = number(configuration, "group_alignment") > 0;
-  recipe.blocked =
-      std::get<std::string>(configuration.constants.at("scale_layout")) == "ScaleLayout::blocked";
-  return recipe;
+QuantizeRecipe::Kernel kernel_of(const std::string& name) {
+  if (name == "quantize/mx" || name == "quantize/fp32") return QuantizeRecipe::Kernel::tiles;
+  if (name == "quantize/fp32_passes") return QuantizeRecipe::Kernel::passes;
+  if (name == "quantize/fp32_rows") return QuantizeRecipe::Kernel::rows;
+  throw Error(ErrorCode::internal, "no launch for kernel \"" + name + "\"");
 }
 
-void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
-                     const QuantizeArgs& args, CUstream stream) {
+/// How two passes over tiles share the cache: strips of so many tiles across, as high as the matrix, the
+/// first pass so many strips ahead.
+struct Strips {
+  std::int64_t tiles;
+  std::int64_t lead;
+};
+
+Strips strips_of(const QuantizeRecipe& recipe, std::int64_t tiles_m, std::int64_t tiles_n,
+                 std::int64_t element) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  if (recipe.options.block.kind == Block::Kind::tensor) return {tiles_n, most};
+  // A third of what a strip and two ahead of it may take of the smallest cache, 50 MB; more than the thread
+  // blocks that run at once have.
+  constexpr std::int64_t strip_bytes = std::int64_t{12} << 20;
+  const std::int64_t column = tiles_m * recipe.tile_rows * recipe.tile_columns * element;
+  // Rows are whole when the first pass has been over all of them.
+  const std::int64_t tiles =
+      recipe.row ? tiles_n : std::clamp(strip_bytes / column, std::int64_t{1}, tiles_n);
+  return {tiles, tiles * column <= strip_bytes ? 2 : 1};
+}
+
+/// What all launches of a call share. Extents are those of the matrix in memory.
+QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args) {
   const Tensor *q_row = &args.q_row, *s_row = &args.s_row, *q_col = &args.q_col, *s_col = &args.s_col;
-  if (recipe.transposed) {
+  if (recipe.options.transposed_input) {
     std::swap(q_row, q_col);
     std::swap(s_row, s_col);
   }
   const auto rank = static_cast<std::size_t>(args.x.rank);
-  const std::int64_t m = args.x.shape[rank - 2], n = args.x.shape[rank - 1];  // as stored
-  const std::int64_t experts = recipe.batched ? args.x.shape[0] : 1;
-  if ((m == 0 && !recipe.grouped) || n == 0 || experts == 0) return;
-
-  const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(m, 1), recipe.tile_rows);
-  const std::int64_t tiles_n = ceil_div(n, recipe.tile_columns);
-  std::int64_t strip = std::min(recipe.strip, tiles_n);
-  if (ceil_div(tiles_n, strip) * experts > grid_limit) strip = tiles_n;
-  const std::int64_t strips = ceil_div(tiles_n, strip);
-  QuantizeMxParams params{};
+  QuantizeParams params{};
   params.x = args.x.data;
-  params.m = m;
-  params.n = n;
-  params.ld_x = args.x.pitch != 0 ? args.x.pitch : n;
-  params.tiles_n = static_cast<u32>(tiles_n);
-  params.strips = static_cast<u32>(strips);
+  params.m = args.x.shape[rank - 2];
+  params.n = args.x.shape[rank - 1];
+  params.ld_x = pitch_of(args.x);
+  params.amax_cap = args.amax_cap > 0 ? args.amax_cap : std::numeric_limits<float>::infinity();
   params.wide = wide_all;
   const auto narrow = [&params](u32 bit, const void* base, std::int64_t pitch_bytes, unsigned to) {
     if (!aligned(base, pitch_bytes, to)) params.wide &= ~bit;
@@ -93,42 +90,121 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const unsigned codes = recipe.blocked ? 16 : 4;
   if (recipe.row) {
     params.q_row = static_cast<u8*>(q_row->data);
-    params.s_row = static_cast<u8*>(s_row->data);
+    params.s_row = s_row->data;
     params.ld_q_row = pitch_of(*q_row);
     params.ld_s_row = scale_pitch(recipe, *s_row);
-    narrow(wide_q_row, params.q_row, params.ld_q_row, 8);
+    narrow(wide_q_row, params.q_row, params.ld_q_row, recipe.q_row_bytes);
     narrow(wide_s_row, params.s_row, params.ld_s_row, codes);
   }
   if (recipe.col) {
     params.q_col = static_cast<u8*>(q_col->data);
-    params.s_col = static_cast<u8*>(s_col->data);
+    params.s_col = s_col->data;
     params.ld_q_col = pitch_of(*q_col);
     params.ld_s_col = scale_pitch(recipe, *s_col);
     narrow(wide_q_col, params.q_col, params.ld_q_col, 16);
     narrow(wide_s_col, params.s_col, params.ld_s_col, codes);
   }
-
   if (recipe.grouped) {
     params.offsets = static_cast<const i32*>(args.offsets.data);
     params.groups = static_cast<i32>(args.offsets.shape[0]);
     params.status = static_cast<i32*>(args.status.data);
   }
+  if (const QuantizeWorkspace workspace = quantize_workspace(recipe.options, args.x); workspace.bytes() > 0) {
+    auto* const base = static_cast<u8*>(args.workspace.data);
+    params.amax_row = reinterpret_cast<u32*>(base);
+    params.amax_col = reinterpret_cast<u32*>(base + workspace.row_bytes);
+    params.progress = reinterpret_cast<u32*>(base + workspace.row_bytes + workspace.col_bytes);
+  }
+  return params;
+}
+
+}  // namespace
+
+QuantizeRecipe quantize_recipe(const Configuration& configuration, const QuantizeOptions& options) {
+  QuantizeRecipe recipe;
+  recipe.kernel = kernel_of(configuration.kernel);
+  recipe.options = options;
+  recipe.threads = static_cast<unsigned>(configuration.threads);
+  recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
+  recipe.grouped = number(configuration, "group_alignment") > 0;
+  recipe.empty_scales = options.block.kind != Block::Kind::extents;
+  if (recipe.kernel == QuantizeRecipe::Kernel::rows) {
+    const std::int64_t teams = configuration.threads / (32 * number(configuration, "warps"));
+    recipe.tile_rows = teams * number(configuration, "rows");
+    recipe.row = true;
+    if (std::get<std::string>(configuration.constants.at("input")) == "Input::fp32") recipe.q_row_bytes = 4;
+    return recipe;
+  }
+  recipe.tile_rows = 2 * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
+  recipe.tile_columns = 128 * number(configuration, "warps_n");
+  // Columns alone are written in the longest runs by narrow strips; rows want the strip as wide as they are.
+  constexpr std::int64_t whole_row = std::int64_t{1} << 30;
+  recipe.strip = flag(configuration, "row") ? whole_row : 2;
+  recipe.batched = flag(configuration, "batched");
+  recipe.blocked = options.scale_layout == ScaleLayout::blocked;
+  recipe.row = flag(configuration, "row");
+  recipe.col = flag(configuration, "col");
+  return recipe;
+}
+
+void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
+                     const QuantizeArgs& args, CUstream stream) {
+  QuantizeParams params = params_of(recipe, args);
+  std::int64_t experts = args.x.rank == 3 ? args.x.shape[0] : 1;
+  if (recipe.options.block.kind == Block::Kind::tensor && experts == 0) {
+    experts = 1;  // of no rows: its scale is written
+    params.m = 0;
+  }
+  const bool empty = params.m == 0 || params.n == 0;
+  if (experts == 0 || (empty && !recipe.grouped && !recipe.empty_scales)) return;
 
   CUlaunchConfig config{};
-  config.gridDimX = static_cast<unsigned>(strip);
   config.blockDimX = recipe.threads;
   config.blockDimY = config.blockDimZ = 1;
+  config.gridDimY = config.gridDimZ = 1;
   config.sharedMemBytes = recipe.shared_bytes;
   config.hStream = stream;
   void* arguments[] = {&params};
+  const auto launch = [&] {
+    const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
+    if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+  };
+  if (recipe.kernel == QuantizeRecipe::Kernel::rows) {
+    params.m *= experts;
+    config.gridDimX = static_cast<unsigned>(ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows));
+    return launch();
+  }
+  const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows);
+  const std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);
+  if (recipe.kernel == QuantizeRecipe::Kernel::passes) {
+    const Strips strips = strips_of(recipe, tiles_m, tiles_n, args.x.dtype == DType::fp32 ? 4 : 2);
+    const std::int64_t across = ceil_div(tiles_n, strips.tiles);
+    const std::int64_t blocks = 2 * experts * across * strips.tiles * tiles_m;
+    if (blocks > std::numeric_limits<std::int32_t>::max())
+      throw Error(ErrorCode::unsupported, "x: more tiles than a grid holds", "x");
+    const auto bytes = static_cast<std::size_t>(quantize_workspace(recipe.options, args.x).bytes());
+    const auto workspace = reinterpret_cast<CUdeviceptr>(args.workspace.data);
+    driver::check(api, api.memset_d8_async(workspace, 0, bytes, stream), "cuMemsetD8Async");
+    params.tiles_n = static_cast<u32>(tiles_n);
+    params.strips = static_cast<u32>(across);
+    params.strip = static_cast<u32>(strips.tiles);
+    params.lead = static_cast<u32>(strips.lead);
+    config.gridDimX = static_cast<unsigned>(blocks);
+    return launch();
+  }
+  std::int64_t strip = std::min(recipe.strip, tiles_n);
+  if (ceil_div(tiles_n, strip) * experts > grid_limit) strip = tiles_n;
+  const std::int64_t strips = ceil_div(tiles_n, strip);
+  params.tiles_n = static_cast<u32>(tiles_n);
+  params.strips = static_cast<u32>(strips);
+  config.gridDimX = static_cast<unsigned>(strip);
   for (std::int64_t expert = 0; expert < experts; expert += grid_limit) {
     params.first_expert = static_cast<u32>(expert);
     config.gridDimZ = static_cast<unsigned>(strips * std::min(grid_limit, experts - expert));
     for (std::int64_t tile = 0; tile < tiles_m; tile += grid_limit) {
       params.first_tile_m = static_cast<u32>(tile);
       config.gridDimY = static_cast<unsigned>(std::min(grid_limit, tiles_m - tile));
-      const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
-      if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
+      launch();
     }
   }
 }

@@ -1,6 +1,8 @@
 // From a loaded quantize kernel and checked tensors to a launch.
 #pragma once
 
+#include <cstdint>
+
 #include "configure/configuration.hpp"
 #include "driver/driver.hpp"
 #include "mxjit/quantize.hpp"
@@ -9,9 +11,15 @@ namespace mxjit::dispatch {
 
 /// What a launch needs to know of a configuration, found out once, when the plan is made. Plain data.
 struct QuantizeRecipe {
+  enum class Kernel : std::uint8_t {
+    tiles,   // a thread block a tile
+    passes,  // two thread blocks a tile; the workspace is zero at first
+    rows     // thread blocks that each have some rows, of whatever expert
+  };
+  Kernel kernel = Kernel::tiles;
   unsigned threads = 0;
   unsigned shared_bytes = 0;
-  std::int64_t tile_rows = 0;
+  std::int64_t tile_rows = 0;  // rows: what a thread block has
   std::int64_t tile_columns = 0;
   std::int64_t strip = 1;  // tiles of a row that the grid visits before it goes down
   bool row = false;        // axes of the matrix in memory
@@ -19,16 +27,16 @@ struct QuantizeRecipe {
   bool batched = false;
   bool blocked = false;
   bool grouped = false;
-  /// The caller sets it for input layout "col": x is (N, M) in memory, or (E, N, M).
-  bool transposed = false;
+  bool empty_scales = false;  // scales of rows and columns without elements exist and are written
+  unsigned q_row_bytes = 8;   // that a lane writes at once
+  QuantizeOptions options;    // of the call; transposed input: x is (N, M) in memory, or (E, N, M)
 };
 
-/// Throws Error(internal) for a configuration of another kernel.
-QuantizeRecipe quantize_recipe(const configure::Configuration& configuration);
+/// Of a configuration of a call with `options`. Throws Error(internal) for a configuration of another kernel.
+QuantizeRecipe quantize_recipe(const configure::Configuration& configuration, const QuantizeOptions& options);
 
 /// Launches `function` on `stream`. The tensors have been checked against the options that the configuration
-/// was made for. Allocates nothing. A problem without elements launches nothing, unless its groups
-/// have scales that no element owns. Throws Error(driver).
+/// was made for. Allocates nothing. Launches nothing where no output has an element. Throws Error(driver).
 void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
                      const QuantizeArgs& args, CUstream stream);
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "configure/configure.hpp"
@@ -21,8 +22,7 @@ Tensor take(const DeviceTensors& tensors, const std::string& name) {
   return found->second;
 }
 
-void launch_quantize_problem(Context& context, const problem::Quantize& quantize,
-                             const DeviceTensors& tensors, Stream stream) {
+QuantizeOptions quantize_options(const problem::Quantize& quantize) {
   QuantizeOptions options;
   options.format = quantize.recipe.format;
   options.scaling = quantize.recipe.scaling;
@@ -31,6 +31,16 @@ void launch_quantize_problem(Context& context, const problem::Quantize& quantize
   options.scale_layout = quantize.recipe.scale_layout;
   options.axes = quantize.axes;
   options.transposed_input = quantize.input_layout == problem::InputLayout::col;
+  if (quantize.groups) {
+    options.groups = {.count = static_cast<std::int32_t>(quantize.groups->count),
+                      .alignment = quantize.groups->alignment};
+  }
+  return options;
+}
+
+void launch_quantize_problem(Context& context, const problem::Quantize& quantize,
+                             const DeviceTensors& tensors, Stream stream) {
+  const QuantizeOptions options = quantize_options(quantize);
   QuantizeArgs args;
   args.x = take(tensors, "x");
   if (options.axes.row) {
@@ -42,11 +52,14 @@ void launch_quantize_problem(Context& context, const problem::Quantize& quantize
     args.s_col = take(tensors, "s_col");
   }
   if (quantize.groups) {
-    options.groups = {.count = static_cast<std::int32_t>(quantize.groups->count),
-                      .alignment = quantize.groups->alignment};
     args.offsets = take(tensors, "offsets");
     if (tensors.contains("status")) args.status = take(tensors, "status");
   }
+  // A cap that fp32 has no number for is the least there is, not none.
+  if (quantize.recipe.amax_cap)
+    args.amax_cap =
+        std::max(static_cast<float>(*quantize.recipe.amax_cap), std::numeric_limits<float>::denorm_min());
+  if (tensors.contains(workspace_name)) args.workspace = take(tensors, workspace_name);
   context.quantize(options, args, stream);
 }
 
@@ -110,6 +123,15 @@ GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors) {
   return call;
 }
 
+std::size_t workspace_size(const problem::Problem& problem) {
+  const auto* quantize = std::get_if<problem::Quantize>(&problem.op);
+  if (quantize == nullptr) return 0;
+  for (const problem::TensorDecl& decl : problem::tensors(problem))
+    if (decl.name == "x")
+      return mxjit::workspace_size(quantize_options(*quantize), describe(decl.dtype, decl.shape, nullptr));
+  return 0;
+}
+
 void launch_problem(Context& context, const problem::Problem& problem, const DeviceTensors& tensors,
                     Stream stream) {
   // Refuses, with the field's name, what has no kernel.
@@ -151,6 +173,10 @@ TensorMap run_on_device(Context& context, const problem::Problem& problem, const
     buffers[decl.name] = std::move(buffer);
     outputs[decl.name] = std::move(output);
   }
+  const std::size_t workspace_bytes = workspace_size(problem);
+  const driver::DeviceBuffer workspace(api, workspace_bytes);
+  tensors[workspace_name] =
+      describe(DType::u8, {static_cast<std::int64_t>(workspace_bytes)}, workspace.data());
   launch_problem(context, problem, tensors, stream.get());
   for (auto& [name, output] : outputs)
     buffers[name].read(output.bytes.data(), output.bytes.size(), stream.get());

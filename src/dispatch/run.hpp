@@ -21,6 +21,11 @@ struct GemmCall {
 /// Throws Error(invalid_argument) naming a tensor that is missing. Leaves out what gemm() does not execute.
 GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors);
 
+/// The name of the workspace among tensors: u8, 1-D. None is needed where its size is 0.
+inline constexpr const char* workspace_name = "workspace";
+/// Bytes of workspace that a concrete problem needs.
+std::size_t workspace_size(const problem::Problem& problem);
+
 /// Launches a concrete problem on `stream`, asynchronously. Shapes are the stored ones of problem::tensors;
 /// pitches are the tensors' own. Throws Error(invalid_argument) naming the tensor, Error(unsupported) for an
 /// op or option that has no kernel.

@@ -1,4 +1,4 @@
-// Every MX quantize kernel compiles for every target without spills. Skipped where there is no NVRTC.
+// Every quantize kernel compiles for every target without spills. Skipped where there is no NVRTC.
 #include <gtest/gtest.h>
 
 #include "codegen/descriptor.hpp"
@@ -9,10 +9,22 @@
 namespace mxjit {
 namespace {
 
+// Compiles what `problem` can get for `target`.
+void compile_all(compile::Nvrtc& nvrtc, const std::string& problem, const char* target) {
+  for (const auto& configuration :
+       configure::configure(problem::parse(problem), configure::default_profile(target))) {
+    const codegen::KernelDescriptor descriptor = {configuration, target};
+    const compile::Compiled compiled = nvrtc.compile(descriptor);
+    EXPECT_EQ(compiled.resources.spill_bytes, 0) << codegen::print(descriptor);
+    EXPECT_EQ(compiled.resources.stack_bytes, 0) << codegen::print(descriptor);
+  }
+}
+
 struct Case {
   const char* input;
   const char* block;
   const char* axes;
+  const char* shape = R"([{"min": 1, "max": 1048576}, 5120])";
 };
 
 class QuantizeKernels : public testing::TestWithParam<Case> {};
@@ -31,17 +43,12 @@ TEST_P(QuantizeKernels, CompileWithoutSpills) {
       const char* rounding = std::array{"rceil", "floor", "ceil", "even"}[variant % 4];
       const char* format = std::array{"e4m3", "e5m2"}[variant / 2 % 2];
       ++variant;
-      const problem::Problem problem = problem::parse(
+      const std::string problem =
           std::string(R"({"schema": 1, "op": "quantize", "scaling": "mx", "input": {"dtype": ")") +
-          parameter.input + R"(", "shape": [{"min": 1, "max": 1048576}, 5120]}, "block": )" +
-          parameter.block + R"(, "axes": )" + parameter.axes + R"(, "rounding": ")" + rounding +
-          R"(", "format": ")" + format + R"(", "scale_layout": ")" + layout + "\"}");
-      for (const auto& configuration : configure::configure(problem, configure::default_profile(target))) {
-        const codegen::KernelDescriptor descriptor = {configuration, target};
-        const compile::Compiled compiled = nvrtc->compile(descriptor);
-        EXPECT_EQ(compiled.resources.spill_bytes, 0) << codegen::print(descriptor);
-        EXPECT_EQ(compiled.resources.stack_bytes, 0) << codegen::print(descriptor);
-      }
+          parameter.input + R"(", "shape": )" + parameter.shape + R"(}, "block": )" + parameter.block +
+          R"(, "axes": )" + parameter.axes + R"(, "rounding": ")" + rounding + R"(", "format": ")" + format +
+          R"(", "scale_layout": ")" + layout + "\"}";
+      compile_all(*nvrtc, problem, target);
     }
   }
 }
@@ -55,6 +62,71 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"fp16", "32", R"(["row", "col"])"}, Case{"fp16", "128", R"(["row"])"},
                     Case{"fp32", "32", R"(["row", "col"])"}, Case{"fp32", "[128, 128]", R"(["row", "col"])"},
                     Case{"fp32", "32", R"(["row"])"}));
+
+// Float scales. `block` may carry the layout of the scales and groups with it.
+class Fp32Kernels : public testing::TestWithParam<Case> {};
+
+TEST_P(Fp32Kernels, CompileWithoutSpills) {
+  std::shared_ptr<compile::Nvrtc> nvrtc;
+  try {
+    nvrtc = compile::Nvrtc::open();
+  } catch (const Error& error) {
+    GTEST_SKIP() << "no NVRTC here: " << error.what();
+  }
+  const Case& parameter = GetParam();
+  int variant = 0;
+  for (const char* target : {"sm_90a", "sm_100a", "sm_103a", "sm_120a"}) {
+    const char* rounding = std::array{"none", "pow2"}[variant % 2];
+    const char* format = std::array{"e4m3", "e5m2"}[variant / 2 % 2];
+    ++variant;
+    compile_all(*nvrtc,
+                std::string(R"({"schema": 1, "op": "quantize", "scaling": "fp32", "input": {"dtype": ")") +
+                    parameter.input + R"(", "shape": )" + parameter.shape + R"(}, "block": )" +
+                    parameter.block + R"(, "axes": )" + parameter.axes + R"(, "rounding": ")" + rounding +
+                    R"(", "format": ")" + format + "\"}",
+                target);
+  }
+}
+
+constexpr const char* row = R"(["row"])";
+constexpr const char* col = R"(["col"])";
+constexpr const char* both = R"(["row", "col"])";
+constexpr const char* mn_major = R"(128, "scale_layout": "mn_major")";
+constexpr const char* square_mn_major = R"([128, 128], "scale_layout": "mn_major")";
+constexpr const char* groups = R"("row", "groups": {"count": 40, "alignment": 1})";
+constexpr const char* any_row = R"([64, {"min": 1, "max": 40000}])";
+
+INSTANTIATE_TEST_SUITE_P(Blocks, Fp32Kernels,
+                         testing::Values(Case{"bf16", "128", row}, Case{"bf16", "128", col},
+                                         Case{"bf16", mn_major, both, "[4, 512, 5120]"},
+                                         Case{"bf16", mn_major, row}, Case{"fp16", "128", both},
+                                         Case{"fp16", mn_major, row}, Case{"fp32", "128", both},
+                                         Case{"fp32", "128", row}, Case{"bf16", "[128, 128]", both},
+                                         Case{"bf16", square_mn_major, row}, Case{"fp16", "[128, 128]", col},
+                                         Case{"fp32", square_mn_major, both, "[4, 512, 5120]"}));
+INSTANTIATE_TEST_SUITE_P(Rows, Fp32Kernels,
+                         testing::Values(Case{"bf16", "\"row\"", col},
+                                         Case{"bf16", "\"row\"", both, "[4, 512, 5120]"},
+                                         Case{"fp16", "\"row\"", both}, Case{"fp32", "\"row\"", both},
+                                         Case{"bf16", groups, row}, Case{"bf16", groups, both},
+                                         Case{"fp16", groups, both}, Case{"fp32", groups, both},
+                                         Case{"fp32", groups, col}));
+INSTANTIATE_TEST_SUITE_P(Tensor, Fp32Kernels,
+                         testing::Values(Case{"bf16", "\"tensor\"", row}, Case{"bf16", "\"tensor\"", both},
+                                         Case{"fp16", "\"tensor\"", both}, Case{"fp32", "\"tensor\"", both},
+                                         Case{"fp32", "\"tensor\"", row, "[4, 512, 5120]"}));
+// Rows of every length, the longest of them too long to hold.
+INSTANTIATE_TEST_SUITE_P(RowLengthsLong, Fp32Kernels,
+                         testing::Values(Case{"bf16", "\"row\"", row, any_row},
+                                         Case{"fp16", "\"row\"", row, any_row},
+                                         Case{"fp32", "\"row\"", row, any_row}));
+// One of each kind: a warp with several rows, a thread block, the most that is held, more.
+INSTANTIATE_TEST_SUITE_P(
+    RowLengths, Fp32Kernels,
+    testing::Values(Case{"bf16", "\"row\"", row, "[64, 200]"}, Case{"fp16", "\"row\"", row, "[64, 2048]"},
+                    Case{"fp32", "\"row\"", row, "[64, 4096]"}, Case{"bf16", "\"row\"", row, "[64, 32768]"},
+                    Case{"fp32", "\"row\"", row, "[64, 16384]"}, Case{"bf16", "\"row\"", row, "[64, 32769]"},
+                    Case{"fp32", "\"row\"", row, "[64, 32768]"}));
 
 }  // namespace
 }  // namespace mxjit

@@ -107,6 +107,16 @@ GuardedProblem::GuardedProblem(const problem::Problem& problem, const TensorMap&
     tensors_[decl.name] = made.tensor();
     is_output_[decl.name] = decl.output;
   }
+  const auto bytes = static_cast<std::int64_t>(dispatch::workspace_size(problem));
+  if (bytes == 0) return;
+  // Its contents are anybody's, before and after.
+  problem::TensorDecl workspace;
+  workspace.name = dispatch::workspace_name;
+  workspace.shape = {bytes};
+  const Placement whole{.extra_pitch = 0, .shift = 0, .dirt = placement.dirt};
+  is_output_[workspace.name] = false;
+  tensors_[workspace.name] =
+      guarded_.try_emplace(workspace.name, workspace, whole, nullptr).first->second.tensor();
 }
 
 void GuardedProblem::launch(Context& context, CUstream stream) {
@@ -124,12 +134,12 @@ TensorMap GuardedProblem::read() const {
 
 void GuardedProblem::dirty() {
   for (auto& [name, guarded] : guarded_)
-    if (is_output_.at(name)) guarded.restore();
+    if (is_output_.at(name) || name == dispatch::workspace_name) guarded.restore();
 }
 
 void GuardedProblem::refill(const TensorMap& inputs) {
   for (auto& [name, guarded] : guarded_)
-    if (!is_output_.at(name)) guarded.restore(&inputs.at(name));
+    if (inputs.contains(name)) guarded.restore(&inputs.at(name));
 }
 
 TensorMap run_guarded(const problem::Problem& problem, const TensorMap& inputs, const Placement& placement) {

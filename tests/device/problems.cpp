@@ -191,6 +191,50 @@ std::vector<Problem> shapes() {
   return all;
 }
 
+std::vector<Problem> row_lengths() {
+  // Around what a warp, a thread block and registers hold, of 16-bit and of 32-bit elements.
+  const std::vector<std::int64_t> extents = {1,    7,    8,    256,  257,  511,   1023,  1025,  2047,  2048,
+                                             2049, 4096, 4099, 8192, 8200, 16384, 16391, 32768, 32769, 40003};
+  std::vector<Problem> all;
+  for (const DType input : inputs)
+    for (const std::int64_t n : extents)
+      for (const InputLayout layout : {InputLayout::row, InputLayout::col}) {
+        Quantize quantize;
+        quantize.input.dtype = input;
+        quantize.input_layout = layout;
+        const bool turned = layout == InputLayout::col;
+        quantize.input.shape = turned ? problem::Shape{n, 9} : problem::Shape{9, n};
+        quantize.axes = {!turned, turned};
+        quantize.recipe.scaling = Scaling::fp32;
+        quantize.recipe.rounding = Rounding::none;
+        quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+        all.push_back(of(quantize));
+      }
+  return all;
+}
+
+std::vector<Problem> groupings() {
+  std::vector<Problem> all;
+  for_each_recipe([&](const problem::Recipe& recipe) {
+    if (recipe.format != DType::e4m3 ||
+        (recipe.rounding != Rounding::rceil && recipe.rounding != Rounding::none))
+      return;
+    for (const Axes axes : axes_choices)
+      for (const int alignment : {128, 32, 1})
+        for (const std::int64_t count : {1, 3, 40}) {
+          Quantize quantize;
+          quantize.input.shape = {771, 200};
+          quantize.input.dtype = inputs[all.size() % inputs.size()];
+          quantize.recipe = recipe;
+          quantize.axes = axes;
+          quantize.groups = problem::MGroups{.count = count, .alignment = alignment};
+          const Problem problem = of(quantize);
+          if (is_valid(problem)) all.push_back(problem);
+        }
+  });
+  return all;
+}
+
 Problem random_problem(Random& random) {
   for (;;) {
     const auto choices = all_choices();
@@ -219,6 +263,13 @@ Problem random_problem(Random& random) {
     quantize.recipe.rounding = pick(of_scaling.roundings, random);
     quantize.recipe.scale_layout = pick(of_scaling.layouts, random);
     quantize.axes = pick(axes_choices, random);
+    if (of_scaling.scaling == Scaling::fp32 && random() % 4 == 0)
+      quantize.recipe.amax_cap = 0.01 * static_cast<double>(1 + random() % 100000);
+    if (random() % 4 == 0)
+      quantize.groups = problem::MGroups{.count = static_cast<std::int64_t>(1 + random() % 70),
+                                         .alignment = random() % 2 == 0   ? 1
+                                                      : random() % 2 == 0 ? 32
+                                                                          : 128};
     const Problem problem = of(quantize);
     if (is_valid(problem) && is_supported(problem)) return problem;
   }
@@ -275,10 +326,28 @@ HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Ra
   return tensor;
 }
 
+HostTensor random_offsets(std::int64_t rows, const problem::MGroups& groups, Random& random) {
+  HostTensor tensor{.dtype = DType::i32, .shape = {groups.count}, .bytes = {}};
+  // Where groups end, in units of the alignment: empty groups where two are equal, a tail after the last.
+  std::vector<std::uint32_t> ends(static_cast<std::size_t>(groups.count));
+  const auto units = static_cast<std::uint32_t>(rows / groups.alignment);
+  for (std::uint32_t& end : ends)
+    end = below(random, units + 1) * static_cast<std::uint32_t>(groups.alignment);
+  std::sort(ends.begin(), ends.end());
+  for (const std::uint32_t end : ends)
+    for (int byte = 0; byte < 4; ++byte) tensor.bytes.push_back(static_cast<std::uint8_t>(end >> (8 * byte)));
+  return tensor;
+}
+
 TensorMap make_inputs(const Problem& problem, Random& random) {
   TensorMap made;
-  for (const problem::TensorDecl& decl : problem::tensors(problem))
-    if (!decl.output && !decl.optional) made[decl.name] = random_tensor(decl.dtype, decl.shape, random);
+  const auto* quantize = std::get_if<Quantize>(&problem.op);
+  for (const problem::TensorDecl& decl : problem::tensors(problem)) {
+    if (decl.output || decl.optional) continue;
+    const bool offsets = quantize != nullptr && quantize->groups && decl.name == "offsets";
+    made[decl.name] = offsets ? random_offsets(quantize->input.shape[0].max, *quantize->groups, random)
+                              : random_tensor(decl.dtype, decl.shape, random);
+  }
   return made;
 }
 

@@ -21,6 +21,10 @@ bool is_supported(const problem::Problem& problem);
 std::vector<problem::Problem> combinations();
 /// The recipes whose every shape is worth running: the ones that differ in how bytes move.
 std::vector<problem::Problem> shapes();
+/// A float scale a row, rows of every kind of length.
+std::vector<problem::Problem> row_lengths();
+/// Groups along M with every recipe that differs in how bytes move.
+std::vector<problem::Problem> groupings();
 /// A problem drawn from everything above; extents small and mostly odd.
 problem::Problem random_problem(Random& random);
 
@@ -31,6 +35,8 @@ void prewarm(const std::vector<problem::Problem>& problems);
 
 /// Values for every input: mixed magnitudes, runs of special values, bit patterns around rounding points.
 TensorMap make_inputs(const problem::Problem& problem, Random& random);
+/// Group ends in a matrix of `rows` rows: some groups empty, mostly a tail.
+HostTensor random_offsets(std::int64_t rows, const problem::MGroups& groups, Random& random);
 /// A tensor of such values.
 HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Random& random);
 

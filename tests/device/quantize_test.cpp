@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <vector>
 
 #include "device/guarded.hpp"
 #include "device/machine.hpp"
@@ -66,6 +67,79 @@ TEST_F(QuantizeOnDevice, EveryPitchAndAlignment) {
       SCOPED_TRACE(testing::Message() << "extra pitch " << extra << ", shift " << placement.shift);
       expect_reference(problem, make_inputs(problem, random), placement);
     }
+}
+
+TEST_F(QuantizeOnDevice, EveryRowLength) {
+  const auto problems = thinned(supported(row_lengths()), 7);
+  prewarm(problems);
+  Random random(4);
+  for (const Problem& problem : problems) {
+    expect_reference(problem, make_inputs(problem, random));
+    expect_reference(problem, make_inputs(problem, random), {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
+  }
+}
+
+TEST_F(QuantizeOnDevice, EveryGrouping) {
+  const auto problems = thinned(supported(groupings()), 5);
+  prewarm(problems);
+  Random random(5);
+  for (const Problem& problem : problems)
+    for (int i = 0; i < 3; ++i) expect_reference(problem, make_inputs(problem, random));
+}
+
+// High enough that two passes go strip by strip: strips of one tile, more of them than the passes are apart.
+TEST_F(QuantizeOnDevice, StripsOfHighMatrices) {
+  Random random(8);
+  std::vector<problem::Shape> high = {{25000, 300}};
+  if (!small()) high.insert(high.end(), {{25000, 700}, {50000, 300}});
+  for (const problem::Shape& shape : high) {
+    problem::Quantize quantize;
+    quantize.input.shape = shape;
+    quantize.recipe.scaling = Scaling::fp32;
+    quantize.recipe.rounding = Rounding::none;
+    quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+    quantize.axes = {.row = false, .col = true};
+    for (const bool grouped : {true, false}) {
+      if (!grouped && small()) continue;
+      quantize.groups.reset();
+      if (grouped) quantize.groups = problem::MGroups{.count = 7, .alignment = 1};
+      const Problem problem = problem::with_defaults({.name = {}, .op = quantize});
+      expect_reference(problem, make_inputs(problem, random));
+    }
+  }
+}
+
+// Extents of 0 leave scales behind; a cap changes values only.
+TEST_F(QuantizeOnDevice, ScalesWithoutElements) {
+  Random random(6);
+  for (Problem problem : supported(shapes())) {
+    auto& quantize = std::get<problem::Quantize>(problem.op);
+    if (quantize.input.shape != problem::Shape{1, 1}) continue;
+    const std::vector<problem::Shape> empty_shapes = {{0, 37},    {37, 0},   {0, 0},
+                                                      {0, 37, 5}, {3, 0, 5}, {3, 37, 0}};
+    for (const problem::Shape& shape : empty_shapes) {
+      quantize.input.shape = shape;
+      quantize.input.ld.reset();
+      quantize.input.align.reset();
+      const Problem empty = problem::with_defaults(problem);
+      expect_reference(empty, make_inputs(empty, random));
+    }
+  }
+}
+
+TEST_F(QuantizeOnDevice, CapsOfTheLargestMagnitude) {
+  Random random(7);
+  for (Problem problem : supported(combinations())) {
+    auto& quantize = std::get<problem::Quantize>(problem.op);
+    if (quantize.recipe.scaling != Scaling::fp32 || quantize.recipe.format != DType::e4m3 ||
+        quantize.input.dtype != DType::bf16 || quantize.input.shape.size() != 2 ||
+        quantize.input_layout != problem::InputLayout::row)
+      continue;
+    for (const double cap : {1200.0, 1.0, 1e-3, 1e-30, 1e-300}) {
+      quantize.recipe.amax_cap = cap;
+      expect_reference(problem, make_inputs(problem, random));
+    }
+  }
 }
 
 TEST_F(QuantizeOnDevice, RandomProblems) {

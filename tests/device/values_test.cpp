@@ -1,5 +1,5 @@
-// Every bit pattern of the 16-bit inputs, as a block's largest magnitude and as an element of blocks of many
-// scales.
+// Every bit pattern of the 16-bit inputs, and every mantissa of fp32, as a block's largest magnitude and as
+// an element of blocks of many scales.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -107,6 +107,49 @@ TEST_F(EveryPattern, OfBf16AsAnElement) {
 TEST_F(EveryPattern, OfFp16AsAnElement) {
   // 1, 1.75, 1.998, 448, a subnormal, the smallest normal, 2^-10, the largest.
   run_blocks(DType::fp16, as_element({0x3C00, 0x3F00, 0x3FFE, 0x5F00, 0x0001, 0x0400, 0x1400, 0x7BFF}));
+}
+
+// A float scale a row of one element: s is 1 / t of its magnitude, and q the largest number. Every mantissa,
+// with the exponents of 1e-12, 1 and the largest numbers.
+TEST_F(EveryPattern, OfFp32MantissasUnderAFloatScale) {
+  for (const std::uint32_t exponent : {87U, 127U, 254U})
+    for (const Rounding rounding : {Rounding::none, Rounding::pow2}) {
+      HostTensor x{.dtype = DType::fp32, .shape = {0, 1}, .bytes = {}};
+      for (std::uint32_t mantissa = 0; mantissa < 1U << 23; mantissa += small() ? 99991 : 1) {
+        const std::uint32_t pattern = exponent << 23 | mantissa;
+        for (int byte = 0; byte < 4; ++byte)
+          x.bytes.push_back(static_cast<std::uint8_t>(pattern >> (8 * byte)));
+        ++x.shape[0];
+      }
+      problem::Quantize quantize;
+      quantize.input.dtype = DType::fp32;
+      quantize.input.shape = {x.shape[0], 1};
+      quantize.recipe.scaling = Scaling::fp32;
+      quantize.recipe.rounding = rounding;
+      quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+      expect_reference(problem::with_defaults({.name = {}, .op = quantize}), {{"x", x}});
+    }
+}
+
+// Every pattern as the largest of a row, and as an element beside every leader.
+void run_rows(DType input, const std::vector<std::uint16_t>& blocks) {
+  const auto count = static_cast<std::int64_t>(blocks.size() / block);
+  const TensorMap inputs = {{"x", tensor_of(input, count, block, blocks)}};
+  for (const DType format : {DType::e4m3, DType::e5m2})
+    for (const Rounding rounding : {Rounding::none, Rounding::pow2}) {
+      problem::Problem problem = problem_of(input, format, rounding, {count, block}, {true, false});
+      auto& recipe = std::get<problem::Quantize>(problem.op).recipe;
+      recipe.scaling = Scaling::fp32;
+      recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+      expect_reference(problem, inputs);
+    }
+}
+
+TEST_F(EveryPattern, UnderAFloatScale) {
+  for (const DType input : {DType::bf16, DType::fp16}) {
+    run_rows(input, as_largest());
+    run_rows(input, as_element({0x3C00, 0x3F80, 0x43E0, 0x0001, 0x7BFF, 0x7F7F, 0x7C00, 0x7F80}));
+  }
 }
 
 }  // namespace

@@ -66,6 +66,52 @@ TEST(Configure, ARangeCoversEveryProblemInside) {
   }
 }
 
+problem::Problem with_float_scales(const std::string& block, const std::string& axes,
+                                   const std::string& shape, const std::string& layout = "row") {
+  return problem::parse(R"({"schema": 1, "op": "quantize", "scaling": "fp32", "block": )" + block +
+                        R"(, "axes": )" + axes + R"(, "input": {"dtype": "bf16", "shape": )" + shape +
+                        R"(, "layout": ")" + layout + "\"}}");
+}
+
+std::vector<std::string> kernels(const problem::Problem& problem) {
+  std::vector<std::string> names;
+  for (const Configuration& configuration : configure(problem, profile("h200")))
+    names.push_back(configuration.kernel);
+  return names;
+}
+
+TEST(Configure, FloatScalesThatSpanMoreThanATileTakeTwoPasses) {
+  using Names = std::vector<std::string>;
+  const Names one_pass = {"quantize/fp32"}, two_passes = {"quantize/fp32_passes"},
+              rows = {"quantize/fp32_rows"};
+  const std::string row = R"("row")", tensor = R"("tensor")", shape = "[384, 640]";
+  EXPECT_EQ(kernels(with_float_scales("128", R"(["row", "col"])", shape)), one_pass);
+  EXPECT_EQ(kernels(with_float_scales("[128, 128]", R"(["row"])", shape)), one_pass);
+  EXPECT_EQ(kernels(with_float_scales(row, R"(["row"])", shape)), rows);
+  EXPECT_EQ(kernels(with_float_scales(row, R"(["col"])", shape)), two_passes);
+  EXPECT_EQ(kernels(with_float_scales(row, R"(["col"])", shape, "col")), rows);
+  EXPECT_EQ(kernels(with_float_scales(row, R"(["row"])", shape, "col")), two_passes);
+  EXPECT_EQ(kernels(with_float_scales(row, R"(["row", "col"])", shape)), two_passes);
+  EXPECT_EQ(kernels(with_float_scales(tensor, R"(["row"])", shape)), two_passes);
+}
+
+TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
+  const Profile& h200 = profile("h200");
+  for (const std::string layout : {"row", "col"})
+    for (const std::string block : {R"("row")", R"("tensor")", "128"}) {
+      const std::string axis = layout == "row" ? R"(["row"])" : R"(["col"])";
+      const auto of = [&](const std::string& extent) {
+        const std::string shape = layout == "row" ? "[64, " + extent + "]" : "[" + extent + ", 64]";
+        return configure(with_float_scales(block, axis, shape, layout), h200);
+      };
+      const auto range = of(R"({"min": 1, "max": 50000})");
+      EXPECT_EQ(std::set(range.begin(), range.end()).size(), range.size());
+      for (int n = 1; n <= 50000; n += 1 + n / 40)
+        for (const Configuration& configuration : of(std::to_string(n)))
+          EXPECT_NE(std::find(range.begin(), range.end(), configuration), range.end()) << layout << n;
+    }
+}
+
 TEST(Configure, ATransposedInputExchangesTheAxes) {
   const Profile& h200 = profile("h200");
   EXPECT_EQ(

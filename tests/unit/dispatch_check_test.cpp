@@ -108,6 +108,8 @@ TEST(QuantizeCheck, AcceptsFloatScales) {
   EXPECT_NO_THROW(check(call));
   call.options.block = {.kind = Block::Kind::tensor};
   call.args.s_row = tensor(0x300000, DType::fp32, {1});
+  EXPECT_NE(error_of(call, "workspace").find("no tensor"), std::string::npos);
+  call.args.workspace = tensor(0x600000, DType::u8, {512});
   EXPECT_NO_THROW(check(call));
   call.options.block = {.rows = 1, .cols = 128};
   call.args.s_row = tensor(0x300000, DType::fp32, {100, 2});
@@ -117,6 +119,94 @@ TEST(QuantizeCheck, AcceptsFloatScales) {
   EXPECT_NO_THROW(check(call));
   call.args.s_row.dtype = DType::e8m0;
   error_of(call, "s_row");
+}
+
+// Float scales of rows and columns, which take a workspace.
+Call rows_and_columns() {
+  Call call = both();
+  call.options.scaling = Scaling::fp32;
+  call.options.rounding = Rounding::none;
+  call.options.block = {.kind = Block::Kind::row};
+  call.args.s_row = tensor(0x300000, DType::fp32, {100});
+  call.args.s_col = tensor(0x500000, DType::fp32, {200});
+  call.args.workspace = tensor(0x600000, DType::u8, {512 + 1024 + 256});
+  return call;
+}
+
+TEST(QuantizeCheck, FloatScalesOfColumnsTakeAWorkspace) {
+  EXPECT_NO_THROW(check(rows_and_columns()));
+  const std::vector<std::pair<const char*, std::function<void(Tensor&)>>> broken = {
+      {"(1791)", [](Tensor& w) { w.shape[0] = 1791; }},
+      {"0x600080", [](Tensor& w) { w.data = at(0x600080); }},
+      {"null", [](Tensor& w) { w.data = nullptr; }},
+      {"i8", [](Tensor& w) { w.dtype = DType::i8; }},
+      {"rank 2", [](Tensor& w) { w.rank = 2; }},
+      {"overlap", [](Tensor& w) { w.data = at(0x500000); }}};
+  for (const auto& [says, change] : broken) {
+    Call call = rows_and_columns();
+    change(call.args.workspace);
+    const std::string message = error_of(call, "workspace");
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+  }
+  Call rows = rows_and_columns();
+  rows.options.axes.col = false;
+  rows.args.q_col = rows.args.s_col = rows.args.workspace = {};
+  EXPECT_NO_THROW(check(rows)) << "rows alone take none";
+}
+
+TEST(QuantizeCheck, TheWorkspaceGrowsWithTheInputAndTheGroups) {
+  QuantizeOptions options = rows_and_columns().options;
+  const auto size = [&](std::vector<std::int64_t> shape) {
+    return workspace_size(options, tensor(0, DType::bf16, std::move(shape)));
+  };
+  // A word a row and a column; a word for the grid and one for 128 columns.
+  EXPECT_EQ(size({100, 200}), 512U + 1024U + 256U);
+  EXPECT_EQ(size({3, 100, 200}), 1280U + 2560U + 256U);
+  EXPECT_EQ(size({0, 0}), 256U);
+  EXPECT_EQ(size({0, 128 * 64}), 4U * 128 * 64 + 512U);
+  options.groups = {.count = 5, .alignment = 1};
+  EXPECT_EQ(size({100, 200}), 512U + 4096U + 256U);
+  options.groups = {};
+  options.axes.row = false;
+  EXPECT_EQ(size({100, 200}), 1024U + 256U);
+  options.transposed_input = true;
+  EXPECT_EQ(size({200, 100}), 0U) << "a column lies along a row of memory";
+  options.block = {.kind = Block::Kind::tensor};
+  EXPECT_EQ(size({0, 200}), 512U);
+  EXPECT_EQ(size({5, 1 << 20, 1 << 20}), 512U);
+  options.block = {.rows = 1, .cols = 128};
+  EXPECT_EQ(size({100, 200}), 0U);
+  EXPECT_EQ(workspace_size(QuantizeOptions{}, tensor(0, DType::bf16, {100, 200})), 0U);
+  EXPECT_THROW(size({100}), Error);
+  options.rounding = Rounding::even;
+  EXPECT_THROW(size({100, 200}), Error);
+}
+
+TEST(QuantizeCheck, GroupsOfColumnsHaveScalesOfTheirOwn) {
+  Call call = rows_and_columns();
+  call.options.groups = {.count = 3, .alignment = 1};
+  call.args.offsets = tensor(0x700000, DType::i32, {3});
+  call.args.workspace.shape[0] = 512 + 2560 + 256;
+  error_of(call, "s_col");
+  call.args.s_col = tensor(0x500000, DType::fp32, {3, 200});
+  EXPECT_NO_THROW(check(call));
+  call.options.block = {.kind = Block::Kind::tensor};
+  error_of(call, "options.groups");
+}
+
+TEST(QuantizeCheck, TheCapIsANumberAndOfFloatScales) {
+  Call call = rows_and_columns();
+  for (const float cap : {0.0F, 1200.0F}) {
+    call.args.amax_cap = cap;
+    EXPECT_NO_THROW(check(call));
+  }
+  for (const float cap : {-1.0F, std::numeric_limits<float>::quiet_NaN()}) {
+    call.args.amax_cap = cap;
+    error_of(call, "amax_cap");
+  }
+  call = both();
+  call.args.amax_cap = 1200.0F;
+  error_of(call, "amax_cap");
 }
 
 TEST(QuantizeCheck, AcceptsEmptyTensorsWithNullPointers) {

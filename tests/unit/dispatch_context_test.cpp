@@ -307,20 +307,45 @@ TEST_F(ContextOnStub, AFailedCompilationIsTriedAgain) {
   EXPECT_NO_THROW(context->quantize({}, row_args(100, 200), stream));
 }
 
-TEST_F(ContextOnStub, RefusesWhatHasNoKernelByField) {
+TEST_F(ContextOnStub, AScaleOfTheTensorTakesAWorkspace) {
   const auto context = make();
-  QuantizeOptions options{
+  const QuantizeOptions options{
       .scaling = Scaling::fp32, .block = {.kind = Block::Kind::tensor}, .rounding = Rounding::none};
   QuantizeArgs args = row_args(100, 200);
   args.s_row = tensor(0x30000000, DType::fp32, {1});
-  try {
-    context->quantize(options, args, stream);
-    // A version with that kernel runs it.
-    EXPECT_GE(stub().launches, 1U);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_EQ(error.argument(), "/scaling");
-  }
+  const auto quantize = [&] { context->quantize(options, args, stream); };
+  expect_error(ErrorCode::invalid_argument, "workspace", quantize);
+  ASSERT_EQ(workspace_size(options, args.x), 512U);
+  alignas(256) std::array<std::uint8_t, 512> memory;
+  memory.fill(0xA5);
+  args.workspace = tensor(reinterpret_cast<std::uintptr_t>(memory.data()), DType::u8, {512});
+  quantize();
+  EXPECT_EQ(stub().launches, 1U);
+  EXPECT_EQ(memory, (std::array<std::uint8_t, 512>{})) << "zeroed before the kernel";
+  // Of another M of the same bucket, and of no rows: the scale is written all the same.
+  args.x.shape[0] = args.q_row.shape[0] = 127;
+  quantize();
+  args.x = tensor(0, DType::bf16, {0, 200});
+  args.q_row = tensor(0, DType::e4m3, {0, 200});
+  quantize();
+  EXPECT_EQ(stub().launches, 3U);
+}
+
+TEST_F(ContextOnStub, ScalesWithoutElementsAreWritten) {
+  const auto context = make();
+  QuantizeOptions options{
+      .scaling = Scaling::fp32, .block = {.kind = Block::Kind::row}, .rounding = Rounding::none};
+  QuantizeArgs args;
+  args.x = tensor(0, DType::bf16, {100, 0});
+  args.q_row = tensor(0, DType::e4m3, {100, 0});
+  args.s_row = tensor(0x30000000, DType::fp32, {100});
+  context->quantize(options, args, stream);
+  EXPECT_EQ(stub().launches, 1U);
+  args.x = tensor(0, DType::bf16, {0, 7});
+  args.q_row = tensor(0, DType::e4m3, {0, 7});
+  args.s_row = tensor(0, DType::fp32, {0});
+  context->quantize(options, args, stream);
+  EXPECT_EQ(stub().launches, 1U) << "nothing to write";
 }
 
 TEST_F(ContextOnStub, SixtyFourThreadsCompileAndLoadEachKernelOnce) {

@@ -41,6 +41,11 @@ inline Vector4 ld_stream(const void* address) { return emulation::load<Vector4>(
 inline u16 ld_nc_u16(const void* address) { return emulation::load<u16>("ld.u16", address); }
 inline u32 ld_nc_u32(const void* address) { return emulation::load<u32>("ld.u32", address); }
 
+inline u32 ld_relaxed(const u32* address) { return emulation::load<u32>("ld.relaxed", address); }
+inline u32 ld_acquire(const u32* address) { return emulation::load<u32>("ld.acquire", address); }
+// Blocks run one after the other: what has not come yet never will.
+inline void nanosleep(u32) { mxjit_services->fail("waits for a block that has not run"); }
+
 inline void st_stream(void* address, Vector4 v) { emulation::store("st.v4", address, v); }
 inline void st_stream(void* address, Vector2 v) { emulation::store("st.v2", address, v); }
 inline void st_stream(void* address, u32 v) { emulation::store("st.u32", address, v); }

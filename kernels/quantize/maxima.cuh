@@ -2,7 +2,7 @@
 // blocks.
 #pragma once
 
-#include "quantize/mx_numbers.cuh"
+#include "quantize/pairs.cuh"
 #include "quantize/panel.cuh"
 
 namespace mxjit {
@@ -10,7 +10,7 @@ namespace mxjit {
 /// What warps tell each other where a block is taller than a panel: a pair for every two columns.
 template <class Config>
 struct MaximaExchange {
-  using Pair = typename Numbers<Config::input>::Pair;
+  using Pair = typename Pairs<Config::input>::Pair;
   Pair pairs[Config::warps_m][panel_columns / 2];
 };
 
@@ -31,7 +31,7 @@ template <class Config, class Exchange, class Pair>
 __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
                                            const Pair (&x)[Config::rows_per_lane][4], Exchange& exchange,
                                            Pair (&maxima)[Config::rows_per_lane / 2]) {
-  using N = Numbers<Config::input>;
+  using N = Pairs<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
 #pragma unroll
   for (int i = 0; i < Config::rows_per_lane / 2; ++i) {
@@ -57,21 +57,31 @@ __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
   }
 }
 
-/// Blocks down columns. maxima[w]: columns 2 * w and 2 * w + 1 of the lane.
-template <class Config, class Exchange, class Pair>
-__device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
-                                              const Pair (&x)[Config::rows_per_lane][4], Exchange& exchange,
-                                              Pair (&maxima)[4]) {
-  using N = Numbers<Config::input>;
-  constexpr bool tall = Config::block_rows > 1;
+/// Down the lane's rows. maxima[w]: its columns 2 * w and 2 * w + 1.
+template <class Config, class Pair>
+__device__ __forceinline__ void lane_column_maxima(const Pair (&x)[Config::rows_per_lane][4],
+                                                   Pair (&maxima)[4]) {
+  using N = Pairs<Config::input>;
 #pragma unroll
   for (int w = 0; w < 4; ++w) {
     maxima[w] = x[0][w];
 #pragma unroll
     for (int r = 1; r < Config::rows_per_lane; ++r) maxima[w] = N::max_abs(maxima[w], x[r][w]);
-    if (!tall) maxima[w] = across_lanes<N>(maxima[w], 16);
   }
-  if constexpr (tall) {
+}
+
+/// Blocks down columns. maxima[w]: columns 2 * w and 2 * w + 1 of the lane.
+template <class Config, class Exchange, class Pair>
+__device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
+                                              const Pair (&x)[Config::rows_per_lane][4], Exchange& exchange,
+                                              Pair (&maxima)[4]) {
+  using N = Pairs<Config::input>;
+  constexpr bool tall = Config::block_rows > 1;
+  lane_column_maxima<Config>(x, maxima);
+  if constexpr (!tall) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) maxima[w] = across_lanes<N>(maxima[w], 16);
+  } else {
     Pair most = N::max_abs(N::max_abs(maxima[0], maxima[1]), N::max_abs(maxima[2], maxima[3]));
     most = across_lanes<N>(across_lanes<N>(across_lanes<N>(both<N>(most), 16), 1), 2);
     if (Config::block_rows == 128) most = across_lanes<N>(across_lanes<N>(most, 4), 8);

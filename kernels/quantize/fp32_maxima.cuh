@@ -1,0 +1,139 @@
+// Largest magnitudes of the rows, the columns (inside each group) or all of a tile, for scales that span more
+// than it. They are added to words that start as zero.
+#pragma once
+
+#include "quantize/factors.cuh"
+#include "quantize/fp32_staging.cuh"
+#include "quantize/groups.cuh"
+#include "quantize/maxima.cuh"
+#include "quantize/panel.cuh"
+#include "quantize/params.cuh"
+#include "quantize/tile_grid.cuh"
+
+namespace mxjit {
+
+template <class Config>
+struct MaximaStaging {
+  MaximaExchange<Config> exchange;
+  typename If<grouped_columns<Config>, GroupTable<Config::max_groups>>::type groups;
+};
+
+struct Fp32Maxima {
+  using Params = QuantizeParams;
+  template <class Config>
+  using Staging = MaximaStaging<Config>;
+
+  /// The parameters of one expert.
+  template <class Config>
+  static __device__ __forceinline__ Params expert(const Params& params, i64 index) {
+    Params p = expert_data<Config>(params, index);
+    if constexpr (Config::span == Span::row) {
+      p.amax_row += index * p.m;
+      p.amax_col += index * p.n;
+    }
+    return p;
+  }
+
+  template <class Config, bool whole>
+  static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
+                                              Staging<Config>& staging) {
+    using N = Pairs<Config::input>;
+    using Pair = typename N::Pair;
+    Pair x[Config::rows_per_lane][4];
+    load_panel<Config, whole>(p, lane, x);
+    if constexpr (Config::span == Span::tensor) {
+      Pair maxima[Config::rows_per_lane / 2];
+      row_maxima<Config>(lane, x, staging.exchange, maxima);
+      if (threadIdx.x == 0) raise(p.amax_row, largest_of<N>(maxima[0]));
+    } else {
+      if constexpr (Config::row) rows<Config>(p, lane, x, staging);
+      if constexpr (grouped_columns<Config>) {
+        if (threadIdx.x < 32) {
+          read_groups<Config::group_alignment, Config::block_columns>(p, false, staging.groups);
+        }
+        __syncthreads();
+        const int group = staging.groups.owner(lane.tile_row, Lane<Config>::tile_rows, p.m);
+        if (group < 0) {
+          columns_of_groups<Config>(p, lane, x, staging);
+        } else {
+          columns<Config>(p, lane, x, group, staging);
+        }
+      } else if constexpr (Config::col) {
+        columns<Config>(p, lane, x, 0, staging);
+      }
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void raise(u32* word, u32 amax) {
+    if (amax != 0) atomicMax(word, amax);
+  }
+
+  template <class Config, class Pair>
+  static __device__ __forceinline__ void rows(const Params& p, const Lane<Config>& lane,
+                                              const Pair (&x)[Config::rows_per_lane][4],
+                                              Staging<Config>& staging) {
+    using N = Pairs<Config::input>;
+    Pair maxima[Config::rows_per_lane / 2];
+    row_maxima<Config>(lane, x, staging.exchange, maxima);
+    // All lanes beside each other know all maxima; every lane writes one.
+    const int own = lane.index % 16;
+    Pair mine = maxima[0];
+#pragma unroll
+    for (int i = 1; i < Config::rows_per_lane / 2; ++i)
+      if (own / 2 == i) mine = maxima[i];
+    const Pair one = own % 2 == 0 ? N::lows(mine, mine) : N::highs(mine, mine);
+    if (own < lane.rows) raise(p.amax_row + lane.row + own, largest_of<N>(one));
+  }
+
+  template <class Config, class Pair>
+  static __device__ __forceinline__ void columns(const Params& p, const Lane<Config>& lane,
+                                                 const Pair (&x)[Config::rows_per_lane][4], int group,
+                                                 Staging<Config>& staging) {
+    using N = Pairs<Config::input>;
+    Pair maxima[4];
+    lane_column_maxima<Config>(x, maxima);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      maxima[w] = across_lanes<N>(maxima[w], 16);
+      if (lane.index < 16) staging.exchange.pairs[lane.warp_m][lane.index * 4 + w] = maxima[w];
+    }
+    __syncthreads();
+    for (int c = static_cast<int>(threadIdx.x); c < panel_columns; c += Config::threads) {
+      Pair most = staging.exchange.pairs[0][c / 2];
+      for (int warp = 1; warp < Config::warps_m; ++warp)
+        most = N::max_abs(most, staging.exchange.pairs[warp][c / 2]);
+      const Pair one = c % 2 == 0 ? N::lows(most, most) : N::highs(most, most);
+      const i64 column = lane.tile_column + c;
+      if (column < p.n) raise(p.amax_col + group * p.n + column, largest_of<N>(one));
+    }
+  }
+
+  /// Of a tile whose rows several groups own, or none does: every lane by itself.
+  template <class Config, class Pair>
+  static __device__ __forceinline__ void columns_of_groups(const Params& p, const Lane<Config>& lane,
+                                                           const Pair (&x)[Config::rows_per_lane][4],
+                                                           const Staging<Config>& staging) {
+    using N = Pairs<Config::input>;
+#pragma unroll 1
+    for (int r = 0; r < lane.rows;) {
+      const int group = staging.groups.find(lane.row + r);
+      if (group == staging.groups.count) break;
+      const i64 last = staging.groups.ends[group] - lane.row;
+      const int end = last < lane.rows ? static_cast<int>(last) : lane.rows;
+      u32* amax = p.amax_col + group * p.n + lane.column;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        Pair most = {};
+#pragma unroll
+        for (int i = 0; i < Config::rows_per_lane; ++i)
+          if (i >= r && i < end) most = N::max_abs(most, x[i][w]);
+        if (2 * w < lane.columns) raise(amax + 2 * w, largest_of<N>(N::lows(most, most)));
+        if (2 * w + 1 < lane.columns) raise(amax + 2 * w + 1, largest_of<N>(N::highs(most, most)));
+      }
+      r = end;
+    }
+  }
+};
+
+}  // namespace mxjit

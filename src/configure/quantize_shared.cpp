@@ -1,0 +1,32 @@
+#include "configure/quantize_shared.hpp"
+
+namespace mxjit::configure {
+
+std::vector<std::int64_t> row_lengths(const problem::Extent& n, bool bucketed) {
+  const auto start = [&](std::int64_t length) { return bucketed ? bucket(length) : length; };
+  std::vector<std::int64_t> lengths;
+  const std::int64_t last = start(n.max);
+  for (std::int64_t length = start(n.min), steps = 0; length < last && steps < 16; length += 128, ++steps)
+    lengths.push_back(length);
+  lengths.push_back(last);
+  return lengths;
+}
+
+void add_constants(Configuration& configuration, const TileGeometry& geometry) {
+  configuration.constants["rows_per_lane"] = geometry.rows_per_lane;
+  configuration.constants["warps_m"] = geometry.warps_m;
+  configuration.constants["warps_n"] = geometry.warps_n;
+  configuration.threads = static_cast<int>(32 * geometry.warps_m * geometry.warps_n);
+  configuration.min_blocks = geometry.min_blocks;
+}
+
+void add_constants(Configuration& configuration, const std::optional<problem::MGroups>& groups) {
+  configuration.constants["group_alignment"] = std::int64_t{groups ? groups->alignment : 0};
+  configuration.constants["max_groups"] = groups ? bucket(groups->count) : std::int64_t{1};
+}
+
+void add_new(std::vector<Configuration>& all, Configuration configuration) {
+  if (std::find(all.begin(), all.end(), configuration) == all.end()) all.push_back(std::move(configuration));
+}
+
+}  // namespace mxjit::configure

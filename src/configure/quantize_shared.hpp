@@ -1,0 +1,78 @@
+// What the configurations of op "quantize" share.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configure/configuration.hpp"
+#include "configure/profile.hpp"
+#include "problem/problem.hpp"
+
+namespace mxjit::configure {
+
+/// The matrix in memory and the axes of it that are asked for.
+struct QuantizeMatrix {
+  bool row;
+  bool col;
+  problem::Extent m, n;
+};
+
+inline QuantizeMatrix matrix_in_memory(const problem::Quantize& problem) {
+  const auto& shape = problem.input.shape;
+  const QuantizeMatrix logical = {problem.axes.row, problem.axes.col, shape[shape.size() - 2], shape.back()};
+  if (problem.input_layout == problem::InputLayout::row) return logical;
+  return {logical.col, logical.row, logical.n, logical.m};
+}
+
+/// How a tile is cut, and how many thread blocks a multiprocessor's registers hold without spills.
+struct TileGeometry {
+  std::int64_t rows_per_lane;
+  std::int64_t warps_m;
+  std::int64_t warps_n;
+  int min_blocks;
+};
+
+/// The extent that stands for `extent`: kernels are chosen once for everything up to the next power of two.
+inline std::int64_t bucket(std::int64_t extent) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  return static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::clamp(extent, std::int64_t{1}, most))));
+}
+
+constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+/// An enumerator of the templates, which spell theirs as problems do.
+inline std::string enumerator(std::string_view enumeration, std::string_view value) {
+  return std::string(enumeration) + "::" + std::string(value);
+}
+
+/// Tiles of short rows and several panels, written in runs of eight plain scales a row: as wide as that,
+/// unless it leaves more warps without work than fewer would. `n` is a row's length.
+inline TileGeometry wide_geometry(std::int64_t n, int min_blocks) {
+  const std::int64_t panels = ceil_div(n, 128);
+  std::int64_t warps_n = 8;
+  for (const std::int64_t fewer : {4, 2, 1}) {
+    if (ceil_div(panels, fewer) * fewer < ceil_div(panels, warps_n) * warps_n) warps_n = fewer;
+  }
+  return {8, 8 / warps_n, warps_n, min_blocks};
+}
+
+/// Lengths of rows that stand for all from `n.min` to `n.max` where wide_geometry chooses: the choice repeats
+/// every eight panels. `bucketed`: lengths are chosen for by their buckets.
+std::vector<std::int64_t> row_lengths(const problem::Extent& n, bool bucketed);
+
+/// The constants that a geometry and the problem's groups are.
+void add_constants(Configuration& configuration, const TileGeometry& geometry);
+void add_constants(Configuration& configuration, const std::optional<problem::MGroups>& groups);
+
+/// Adds what is not there yet.
+void add_new(std::vector<Configuration>& all, Configuration configuration);
+
+/// Float scales: the kernels of `problem` in launch order, or all of a range.
+std::vector<Configuration> configure_quantize_fp32(const problem::Quantize& problem, const Profile& profile);
+
+}  // namespace mxjit::configure

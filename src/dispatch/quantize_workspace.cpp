@@ -1,0 +1,48 @@
+#include "dispatch/quantize_workspace.hpp"
+
+#include <algorithm>
+
+#include "dispatch/quantize_check.hpp"
+#include "dispatch/tensor_check.hpp"
+
+namespace mxjit {
+namespace dispatch {
+
+QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tensor& x) {
+  QuantizeWorkspace workspace;
+  if (options.scaling != Scaling::fp32 || options.block.kind == Block::Kind::extents) return workspace;
+  Checked checked;
+  const auto words = [&](std::int64_t a, std::int64_t b) {
+    constexpr std::int64_t word = 4, alignment = 256;
+    return checked.round_up(checked.times(checked.times(a, b), word), alignment);
+  };
+  if (options.block.kind == Block::Kind::tensor) {
+    workspace.row_bytes = words(1, 1);
+    workspace.progress_bytes = words(2, 1);
+    return workspace;
+  }
+  const bool row = options.transposed_input ? options.axes.col : options.axes.row;
+  const bool col = options.transposed_input ? options.axes.row : options.axes.col;
+  if (!col) return workspace;  // rows alone are held on chip
+  const auto last = static_cast<std::size_t>(x.rank) - 1;
+  const std::int64_t experts = x.rank == 3 ? x.shape[0] : 1;
+  if (row) workspace.row_bytes = words(experts, x.shape[last - 1]);
+  workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, x.shape[last]);
+  // A word for the grid, and one a strip, which is a tile or more across.
+  constexpr std::int64_t tile = 128;
+  const std::int64_t strips =
+      checked.times(experts, std::max<std::int64_t>(ceil_div(x.shape[last], tile), 1));
+  workspace.progress_bytes = words(strips + 1, 1);
+  if (!checked.ok) refuse("x", "a size that fits 63 bits", shape_text(x.shape, x.rank));
+  return workspace;
+}
+
+}  // namespace dispatch
+
+std::size_t workspace_size(const QuantizeOptions& options, const Tensor& x) {
+  dispatch::check_options(options);
+  dispatch::check_input(x);
+  return static_cast<std::size_t>(dispatch::quantize_workspace(options, x).bytes());
+}
+
+}  // namespace mxjit
