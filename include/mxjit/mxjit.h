@@ -168,15 +168,23 @@ typedef struct mxjit_quantize_args {
   mxjit_tensor s_row;
   mxjit_tensor q_col; /* with MXJIT_AXIS_COL */
   mxjit_tensor s_col;
-  mxjit_tensor offsets; /* with groups: i32 (count) group ends, on the device */
-  mxjit_tensor status;  /* with groups, optional: i32 (4), zeroed by the caller */
+  mxjit_tensor offsets;   /* with groups: i32 (count) group ends, on the device */
+  mxjit_tensor status;    /* with groups, optional: i32 (4), zeroed by the caller */
+  mxjit_tensor workspace; /* u8, 1-D, mxjit_quantize_workspace_size bytes or more, base a multiple of 256 */
+  float amax_cap;         /* float scales: no largest magnitude counts as more than this; 0: no cap */
+  int32_t reserved;       /* 0 */
 } mxjit_quantize_args;
 #define MXJIT_QUANTIZE_ARGS_INIT                                                                     \
   {                                                                                                  \
     sizeof(mxjit_quantize_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
-        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR                                            \
+        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, 0, 0                     \
   }
 
+/* Bytes of workspace that a call needs whose x has the dtype, rank and extents of args->x; its memory and the
+ * other tensors do not matter. Never falls as an extent grows. 0 but for float scales of columns and of the
+ * tensor. */
+MXJIT_API mxjit_status mxjit_quantize_workspace_size(const mxjit_quantize_options* options,
+                                                     const mxjit_quantize_args* args, size_t* bytes);
 /* Looks up, compiles and loads if needed, launches. Asynchronous. Null options: the defaults. */
 MXJIT_API mxjit_status mxjit_quantize(mxjit_context* context, const mxjit_quantize_options* options,
                                       const mxjit_quantize_args* args, mxjit_stream stream);

@@ -57,6 +57,14 @@ mxjit_status mxjit_load(mxjit_context* context, const char* trace) {
   });
 }
 
+mxjit_status mxjit_quantize_workspace_size(const mxjit_quantize_options* options,
+                                           const mxjit_quantize_args* args, size_t* bytes) {
+  return guarded([&] {
+    require(bytes, "bytes");
+    *bytes = mxjit::workspace_size(quantize_options(options), quantize_args(args).x);
+  });
+}
+
 mxjit_status mxjit_quantize(mxjit_context* context, const mxjit_quantize_options* options,
                             const mxjit_quantize_args* args, mxjit_stream stream) {
   return guarded(

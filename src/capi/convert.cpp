@@ -134,13 +134,16 @@ QuantizeOptions quantize_options(const mxjit_quantize_options* options) {
 QuantizeArgs quantize_args(const mxjit_quantize_args* args) {
   require(args, "args");
   const mxjit_quantize_args given = read_sized(*args, no_quantize_args, "args");
+  if (given.reserved != 0) refuse_value("args", "reserved", "0", given.reserved);
   return {.x = tensor(given.x, "x"),
           .q_row = tensor(given.q_row, "q_row"),
           .s_row = tensor(given.s_row, "s_row"),
           .q_col = tensor(given.q_col, "q_col"),
           .s_col = tensor(given.s_col, "s_col"),
           .offsets = tensor(given.offsets, "offsets"),
-          .status = tensor(given.status, "status")};
+          .status = tensor(given.status, "status"),
+          .amax_cap = given.amax_cap,
+          .workspace = tensor(given.workspace, "workspace")};
 }
 
 GemmOptions gemm_options(const mxjit_gemm_options* options) {

@@ -101,6 +101,30 @@ TEST_F(Capi, QuantizesCompilesOnceAndCounts) {
   EXPECT_GT(told.load_ns, 0U);
 }
 
+TEST_F(Capi, FloatScalesTakeAWorkspaceAndACap) {
+  mxjit_quantize_options options = MXJIT_QUANTIZE_OPTIONS_INIT;
+  options.scaling = MXJIT_SCALING_FP32;
+  options.rounding = MXJIT_ROUNDING_NONE;
+  options.block_kind = MXJIT_BLOCK_TENSOR;
+  mxjit_quantize_args args = row_args(100, 200);
+  args.s_row = tensor(0x30000000, MXJIT_FP32, {1});
+  expect_refused(mxjit_quantize(context_, &options, &args, stream), "workspace");
+  std::size_t bytes = 0;
+  ASSERT_EQ(mxjit_quantize_workspace_size(&options, &args, &bytes), MXJIT_SUCCESS) << mxjit_last_message();
+  ASSERT_EQ(bytes, 512U);
+  alignas(256) std::array<unsigned char, 512> memory;
+  args.workspace =
+      tensor(reinterpret_cast<std::uintptr_t>(memory.data()), MXJIT_U8, {static_cast<std::int64_t>(bytes)});
+  args.amax_cap = 1200.0F;
+  EXPECT_EQ(mxjit_quantize(context_, &options, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
+  args.amax_cap = -1.0F;
+  expect_refused(mxjit_quantize(context_, &options, &args, stream), "amax_cap");
+  args.amax_cap = 0;
+  args.reserved = 1;
+  expect_refused(mxjit_quantize(context_, &options, &args, stream), "args.reserved");
+  EXPECT_EQ(mxjit_quantize_workspace_size(&options, &args, nullptr), MXJIT_INVALID_ARGUMENT);
+}
+
 TEST_F(Capi, PlansLaunchAndOutliveTheirContext) {
   const mxjit_quantize_args args = row_args(100, 200);
   const mxjit_gemm_options gemm_options = rowwise();
@@ -487,8 +511,10 @@ TEST(CapiLayout, StructsAreWhereTheyWere) {
   EXPECT_EQ(offsetof(mxjit_quantize_options, format), 8U);
   EXPECT_EQ(offsetof(mxjit_quantize_options, axes), 36U);
   EXPECT_EQ(offsetof(mxjit_quantize_options, reserved), 52U);
-  EXPECT_EQ(sizeof(mxjit_quantize_args), 400U);
+  EXPECT_EQ(sizeof(mxjit_quantize_args), 464U);
   EXPECT_EQ(offsetof(mxjit_quantize_args, status), 344U);
+  EXPECT_EQ(offsetof(mxjit_quantize_args, workspace), 400U);
+  EXPECT_EQ(offsetof(mxjit_quantize_args, amax_cap), 456U);
   EXPECT_EQ(sizeof(mxjit_operand_scale), 24U);
   EXPECT_EQ(sizeof(mxjit_gemm_options), 72U);
   EXPECT_EQ(offsetof(mxjit_gemm_options, output), 68U);
