@@ -28,13 +28,23 @@ struct Strip {
 /// contiguous; what runs along m is cut into strips.
 std::vector<Strip> strips(const std::string& name, const problem::Quantize& quantize, std::int64_t m,
                           std::int64_t n, std::int64_t first, std::int64_t count) {
-  constexpr std::int64_t block = 32;
   constexpr std::int64_t tile = 512;  // bytes of 128 rows by 4 columns of blocked scales
+  const Block& block = quantize.recipe.block;
   const bool blocked = quantize.recipe.scale_layout == ScaleLayout::blocked;
-  const std::int64_t n_blocks = ceil_div(n, block);
+  const std::int64_t scale = quantize.recipe.scaling == Scaling::mx ? 1 : 4;
+  const bool is_scale = name == "s_row" || name == "s_col";
   if (name == "q_row") return {{0, first * n, count * n}};
+  if (is_scale && block.kind == Block::Kind::tensor) return {{0, 0, scale}};
+  if (is_scale && block.kind == Block::Kind::row) {
+    if (name == "s_row") return {{0, first * scale, count * scale}};
+    return {{0, 0, n * scale}};
+  }
   if (name == "s_row") {
-    if (!blocked) return {{0, first * n_blocks, count * n_blocks}};
+    const std::int64_t n_blocks = ceil_div(n, block.cols);
+    if (!blocked) {
+      const std::int64_t row = n_blocks * scale;
+      return {{0, first / block.rows * row, ceil_div(count, block.rows) * row}};
+    }
     const std::int64_t row_of_tiles = ceil_div(n_blocks, 4) * tile;
     return {{0, first / check_rows * row_of_tiles, row_of_tiles}};
   }
@@ -43,15 +53,16 @@ std::vector<Strip> strips(const std::string& name, const problem::Quantize& quan
     for (std::int64_t j = 0; j < n; ++j) all.push_back({j * count, j * m + first, count});
     return all;
   }
-  const std::int64_t blocks_here = ceil_div(count, block);
-  const std::int64_t blocks_whole = ceil_div(m, block);
+  const std::int64_t blocks_here = ceil_div(count, block.cols);
+  const std::int64_t blocks_whole = ceil_div(m, block.cols);
   if (blocked) {
     for (std::int64_t j = 0; j < ceil_div(n, 128); ++j) {
       all.push_back({j * tile, (j * ceil_div(blocks_whole, 4) + first / check_rows) * tile, tile});
     }
   } else {
-    for (std::int64_t j = 0; j < n; ++j) {
-      all.push_back({j * blocks_here, j * blocks_whole + first / block, blocks_here});
+    for (std::int64_t j = 0; j < ceil_div(n, block.rows); ++j) {
+      all.push_back(
+          {j * blocks_here * scale, (j * blocks_whole + first / block.cols) * scale, blocks_here * scale});
     }
   }
   return all;
@@ -80,6 +91,11 @@ std::string compare_block(const problem::Quantize& quantize, const HostOutputs& 
 }
 
 }  // namespace
+
+bool spans_all_rows(const problem::Quantize& quantize) {
+  const Block::Kind kind = quantize.recipe.block.kind;
+  return kind == Block::Kind::tensor || (kind == Block::Kind::row && quantize.axes.col);
+}
 
 std::vector<std::int64_t> blocks_to_check(std::int64_t m, std::int64_t n, std::int64_t budget) {
   const std::int64_t total = ceil_div(m, check_rows);
@@ -112,7 +128,7 @@ std::string difference_from_reference(
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < blocks.size(); i = next++) {
-      const std::int64_t count = std::min(check_rows, m - blocks[i]);
+      const std::int64_t count = spans_all_rows(quantize) ? m : std::min(check_rows, m - blocks[i]);
       std::vector<std::uint8_t> rows;
       {
         const std::scoped_lock lock(mutex);

@@ -30,7 +30,35 @@ Tensor& argument(QuantizeArgs& args, const std::string& name) {
   return name == "q_col" ? args.q_col : args.s_col;
 }
 
+// Parsing fills every default in.
+void set_defaults(problem::Quantize& quantize) {
+  quantize = std::get<problem::Quantize>(problem::parse(problem::print({"", quantize})).op);
+}
+
+const char* job_of(Axes axes) { return axes.row && axes.col ? "dual" : (axes.row ? "row" : "col"); }
+
 }  // namespace
+
+QuantizeCase fp32_case(const std::vector<std::int64_t>& shape, Axes axes, const Block& block) {
+  QuantizeCase made;
+  made.options.axes = made.quantize.axes = axes;
+  made.options.scaling = made.quantize.recipe.scaling = Scaling::fp32;
+  made.options.rounding = made.quantize.recipe.rounding = Rounding::none;
+  made.options.block = made.quantize.recipe.block = block;
+  made.quantize.input.shape.assign(shape.begin(), shape.end());
+  set_defaults(made.quantize);
+  const char* name = block.kind == Block::Kind::row      ? "row_fp8"
+                     : block.kind == Block::Kind::tensor ? "tensor_fp8"
+                     : block.rows == 1                   ? "block128"
+                                                         : "block128x128";
+  made.name = fmt::format("{} {}", name, job_of(axes));
+  return made;
+}
+
+QuantizeCase with_axes(QuantizeCase one, Axes axes) {
+  one.options.axes = one.quantize.axes = axes;
+  return one;
+}
 
 QuantizeCase mx_case(const std::vector<std::int64_t>& shape, Axes axes, Rounding rounding,
                      ScaleLayout layout) {
@@ -42,10 +70,8 @@ QuantizeCase mx_case(const std::vector<std::int64_t>& shape, Axes axes, Rounding
   made.quantize.recipe.rounding = rounding;
   made.quantize.recipe.scale_layout = layout;
   made.quantize.axes = axes;
-  // Parsing fills every default in.
-  made.quantize = std::get<problem::Quantize>(problem::parse(problem::print({"", made.quantize})).op);
-  const char* job = axes.row && axes.col ? "dual" : (axes.row ? "row" : "col");
-  made.name = fmt::format("{}{} 1x32 {} {}", job, shape.size() == 3 ? "3d" : "", to_string(rounding),
+  set_defaults(made.quantize);
+  made.name = fmt::format("{}{} 1x32 {} {}", job_of(axes), shape.size() == 3 ? "3d" : "", to_string(rounding),
                           to_string(layout));
   return made;
 }
@@ -76,7 +102,13 @@ QuantizeArgs arguments(const QuantizeCase& quantize_case, const Places& places) 
     tensor.rank = static_cast<int>(decl.shape.size());
     for (std::size_t i = 0; i < decl.shape.size(); ++i) tensor.shape[i] = decl.shape[i];
   }
+  if (const auto bytes = static_cast<std::int64_t>(workspace_size(quantize_case.options, args.x)); bytes > 0)
+    args.workspace = {.data = places.workspace, .dtype = DType::u8, .rank = 1, .shape = {bytes}};
   return args;
+}
+
+std::int64_t workspace_bytes(const QuantizeCase& quantize_case) {
+  return arguments(quantize_case, {}).workspace.shape[0];
 }
 
 std::string configuration_json(const QuantizeCase& quantize_case, const configure::Profile& profile) {

@@ -20,6 +20,10 @@ struct QuantizeCase {
 /// MX 1x32 of dense bf16 `shape`, (M, N) or (E, M, N), to e4m3.
 QuantizeCase mx_case(const std::vector<std::int64_t>& shape, Axes axes, Rounding rounding,
                      ScaleLayout layout);
+/// Plain float scales of dense bf16 `shape`, (M, N), to e4m3: blocks of 128 or 128 x 128, rows or the tensor.
+QuantizeCase fp32_case(const std::vector<std::int64_t>& shape, Axes axes, const Block& block);
+/// One axis of a case of two.
+QuantizeCase with_axes(QuantizeCase one, Axes axes);
 
 /// An output of a case; in order q_row, s_row, q_col, s_col those that it has.
 struct OutputBytes {
@@ -37,7 +41,9 @@ struct Places {
   void* s_row = nullptr;
   void* q_col = nullptr;
   void* s_col = nullptr;
+  void* workspace = nullptr;  // of workspace_bytes
 };
+std::int64_t workspace_bytes(const QuantizeCase& quantize_case);
 /// The arguments of a call: shapes as the problem declares them, tensors that the case lacks left empty.
 QuantizeArgs arguments(const QuantizeCase& quantize_case, const Places& places);
 

@@ -85,6 +85,9 @@ class ShapeBench {
     for (const OutputBytes& output : output_bytes(dual_)) {
       outputs_.push_back({output.name, Rotation(bench.api, output.bytes, sets_)});
     }
+    for (const QuantizeCase& one : float_cases())
+      workspace_bytes_ = std::max(workspace_bytes_, workspace_bytes(one));
+    workspace_.emplace(bench.api, workspace_bytes_, sets_);
     fill_normal(bench.api, bench.program, x_->buffer().address(), x_->buffer().bytes() / 2, 7,
                 timer_.stream());
   }
@@ -110,9 +113,20 @@ class ShapeBench {
     return mx_case({shape_.m, shape_.n}, axes, rounding, layout);
   }
 
+  std::vector<QuantizeCase> float_cases() const {
+    const std::vector<std::int64_t> shape = {shape_.m, shape_.n};
+    const Block row{.kind = Block::Kind::row, .rows = 1, .cols = 1};
+    const Block tensor{.kind = Block::Kind::tensor, .rows = 1, .cols = 1};
+    const Block wide{.rows = 1, .cols = 128}, square{.rows = 128, .cols = 128};
+    const Axes one{true, false}, both{true, true};
+    return {fp32_case(shape, one, row),   fp32_case(shape, both, row),    fp32_case(shape, one, wide),
+            fp32_case(shape, both, wide), fp32_case(shape, both, square), fp32_case(shape, one, tensor)};
+  }
+
   /// Plans and captures every case; what is not executable is noted and left out.
   void add_cases() {
-    cases_.reserve(16);  // jobs point into it
+    cases_.reserve(16);  // jobs point into them
+    pieces_.reserve(16);
     for (const Axes axes : {Axes{true, false}, Axes{true, true}, Axes{false, true}}) {
       for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked})
         cases_.push_back(mx(axes, layout));
@@ -120,13 +134,14 @@ class ShapeBench {
     for (const Axes axes : {Axes{true, false}, Axes{true, true}}) {
       cases_.push_back(mx(axes, ScaleLayout::plain, Rounding::floor));
     }
+    for (const QuantizeCase& one : float_cases()) cases_.push_back(one);
     for (const QuantizeCase& one : cases_) {
       if (auto job = make_job({&one})) fused_.push_back(std::move(*job));
     }
     for (const QuantizeCase& one : cases_) {
       if (!one.options.axes.row || !one.options.axes.col) continue;
-      pieces_.push_back(mx({true, false}, one.options.scale_layout, one.options.rounding));
-      pieces_.push_back(mx({false, true}, one.options.scale_layout, one.options.rounding));
+      pieces_.push_back(with_axes(one, {true, false}));
+      pieces_.push_back(with_axes(one, {false, true}));
     }
     for (std::size_t i = 0; i < pieces_.size(); i += 2) {
       if (auto job = make_job({&pieces_[i], &pieces_[i + 1]})) unfused_.push_back(std::move(*job));
@@ -162,8 +177,12 @@ class ShapeBench {
   }
 
   Places places(int set) const {
-    return {x_->at(set), outputs_[0].second.at(set), outputs_[1].second.at(set), outputs_[2].second.at(set),
-            outputs_[3].second.at(set)};
+    return {x_->at(set),
+            outputs_[0].second.at(set),
+            outputs_[1].second.at(set),
+            outputs_[2].second.at(set),
+            outputs_[3].second.at(set),
+            workspace_->at(set)};
   }
 
   void add_row(const Job& job) {
@@ -179,8 +198,7 @@ class ShapeBench {
     row.large = shape_.m * shape_.n * 2 > large_bytes;
     row.difference = difference(job);
     for (const Job& peer : unfused_) {
-      const bool same = peer.cases[0]->options.scale_layout == one.options.scale_layout &&
-                        peer.cases[0]->options.rounding == one.options.rounding;
+      const bool same = peer.cases[0]->name == one.name;
       if (!one.options.axes.row || !one.options.axes.col || !same) continue;
       row.peer = Peer{"mxjit row + col, two kernels", summarize(timer_.samples(peer.number)).median};
       if (row.difference.empty()) row.difference = difference(peer);
@@ -220,8 +238,10 @@ class ShapeBench {
       read(*x_, set, first * shape_.n * 2, rows);
       return rows;
     };
-    return difference_from_reference(one.quantize, host, blocks_to_check(shape_.m, shape_.n, check_budget),
-                                     read_rows);
+    const std::vector<std::int64_t> blocks = spans_all_rows(one.quantize)
+                                                 ? std::vector<std::int64_t>{0}
+                                                 : blocks_to_check(shape_.m, shape_.n, check_budget);
+    return difference_from_reference(one.quantize, host, blocks, read_rows);
   }
 
   Rotation& find(const std::string& name) {
@@ -245,6 +265,8 @@ class ShapeBench {
   int launches_ = 0;
   std::optional<Rotation> x_;
   std::vector<std::pair<std::string, Rotation>> outputs_;
+  std::int64_t workspace_bytes_ = 256;
+  std::optional<Rotation> workspace_;
   std::vector<QuantizeCase> cases_;
   std::vector<QuantizeCase> pieces_;
   std::vector<Job> fused_;
