@@ -38,11 +38,11 @@ struct QuantizeFp32 {
     return p;
   }
 
-  template <class Config, bool whole>
+  template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
                                               Staging<Config>& staging) {
     typename Pairs<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_panel<Config, whole>(p, lane, x);
+    load_panel<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
       if (threadIdx.x < 32 && (grouped_columns<Config> || report)) {
@@ -60,13 +60,13 @@ struct QuantizeFp32 {
       known_factors<Config>(p, lane, group, staging);
     }
     __syncthreads();
-    if constexpr (Config::row) quantize_rows<Config, whole>(p, lane, x, staging);
+    if constexpr (Config::row) quantize_rows<Config>(p, lane, x, staging);
     if constexpr (Config::col) {
       quantize_columns<Config>(p, lane, x, group, staging);
       __syncthreads();
-      staging.turned.template store<Config::threads, whole>(
-          p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row, p.ld_q_col, p.n - lane.tile_column,
-          p.m - lane.tile_row, (p.wide & wide_q_col) != 0);
+      staging.turned.template store<Config::threads>(p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row,
+                                                     p.ld_q_col, p.n - lane.tile_column, p.m - lane.tile_row,
+                                                     (p.wide & wide_q_col) != 0);
     }
     store_scales_of_tile<Config>(p, lane, staging);
   }
@@ -172,7 +172,7 @@ struct QuantizeFp32 {
     }
   }
 
-  template <class Config, bool whole, class Pair>
+  template <class Config, class Pair>
   static __device__ __forceinline__ void quantize_rows(const Params& p, const Lane<Config>& lane,
                                                        const Pair (&x)[Config::rows_per_lane][4],
                                                        const Staging<Config>& staging) {
@@ -185,9 +185,9 @@ struct QuantizeFp32 {
 #pragma unroll
     for (int r = 0; r < Config::rows_per_lane; ++r) {
       const float f = one_factor<Config> ? staging.factor : factors[r];
-      store_lane_row<Config, whole>(p, lane, r,
-                                    {scaled_bytes<Config::format, N>(x[r][0], x[r][1], f),
-                                     scaled_bytes<Config::format, N>(x[r][2], x[r][3], f)});
+      store_lane_row<Config>(p, lane, r,
+                             {scaled_bytes<Config::format, N>(x[r][0], x[r][1], f),
+                              scaled_bytes<Config::format, N>(x[r][2], x[r][3], f)});
     }
   }
 

@@ -34,13 +34,13 @@ struct Fp32Maxima {
     return p;
   }
 
-  template <class Config, bool whole>
+  template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
                                               Staging<Config>& staging) {
     using N = Pairs<Config::input>;
     using Pair = typename N::Pair;
     Pair x[Config::rows_per_lane][4];
-    load_panel<Config, whole>(p, lane, x);
+    load_panel<Config>(p, lane, x);
     if constexpr (Config::span == Span::tensor) {
       Pair maxima[Config::rows_per_lane / 2];
       row_maxima<Config>(lane, x, staging.exchange, maxima);

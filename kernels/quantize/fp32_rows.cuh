@@ -30,12 +30,7 @@ struct QuantizeFp32Rows {
         read_groups<Config::group_alignment, 128>(p, true, staging.groups);
       }
     }
-    constexpr u32 both = wide_x | wide_q_row;
-    if ((p.wide & both) == both && p.n % Team<Config>::unit == 0) {
-      quantize<Config, true>(p, staging);
-    } else {
-      quantize<Config, false>(p, staging);
-    }
+    quantize<Config>(p, staging);
   }
 
  private:
@@ -53,23 +48,20 @@ struct QuantizeFp32Rows {
     i64 row = (i64{blockIdx.x} * teams + static_cast<int>(threadIdx.x) / threads) * Config::rows;
   };
 
-  template <class Config, bool whole>
+  template <class Config>
   static __device__ __forceinline__ void load(const Params& p, i64 row, i64 element,
                                               typename Team<Config>::Unit& to) {
     constexpr int unit = Team<Config>::unit, bytes = Pairs<Config::input>::bytes;
     const u8* from = static_cast<const u8*>(p.x) + (row * p.ld_x + element) * bytes;
     const i64 left = row < p.m ? p.n - element : 0;
-    if ((whole || (p.wide & wide_x) != 0) && left >= unit) {
+    if ((p.wide & wide_x) != 0 && left >= unit) {
       load_unit(from, to);
-    } else if (whole || left <= 0) {
-#pragma unroll
-      for (int i = 0; i < Team<Config>::pairs; ++i) to[i] = {};
     } else {
-      load_lane_row(from, left < unit ? static_cast<int>(left) : unit, to);
+      load_lane_row(from, left < 0 ? 0 : left < unit ? static_cast<int>(left) : unit, to);
     }
   }
 
-  template <class Config, bool whole>
+  template <class Config>
   static __device__ __forceinline__ void store(const Params& p, i64 row, i64 element,
                                                const typename Team<Config>::Unit& x, float factor) {
     using N = Pairs<Config::input>;
@@ -81,13 +73,13 @@ struct QuantizeFp32Rows {
     for (int i = 0; i < unit / 4; ++i)
       bytes[i] = scaled_bytes<Config::format, N>(x[2 * i], x[2 * i + 1], factor);
     u8* to = p.q_row + row * p.ld_q_row + element;
-    if (whole || ((p.wide & wide_q_row) != 0 && left >= unit)) {
+    if ((p.wide & wide_q_row) != 0 && left >= unit) {
       if constexpr (unit == 8) ptx::st_stream(to, Vector2{bytes[0], bytes[1]});
       if constexpr (unit == 4) ptx::st_stream(to, bytes[0]);
     } else {
-#pragma unroll
-      for (int i = 0; i < unit; ++i)
-        if (i < left) ptx::st_stream(to + i, static_cast<u8>(bytes[i / 4] >> 8 * (i % 4)));
+      u64 rest = unit == 8 ? u64{bytes[unit / 4 - 1]} << 32 | bytes[0] : bytes[0];
+#pragma unroll 1
+      for (int i = 0; i < unit && i < left; ++i, rest >>= 8) ptx::st_stream(to + i, static_cast<u8>(rest));
     }
   }
 
@@ -126,7 +118,7 @@ struct QuantizeFp32Rows {
     return factor;
   }
 
-  template <class Config, bool whole>
+  template <class Config>
   static __device__ __forceinline__ void quantize(const Params& p, RowsStaging<Config>& staging) {
     using T = Team<Config>;
     using N = Pairs<Config::input>;
@@ -138,7 +130,7 @@ struct QuantizeFp32Rows {
       for (int r = 0; r < Config::rows; ++r)
 #pragma unroll
         for (int u = 0; u < Config::units; ++u)
-          load<Config, whole>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit, x[r][u]);
+          load<Config>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit, x[r][u]);
 #pragma unroll
       for (int r = 0; r < Config::rows; ++r) {
         typename N::Pair most = x[r][0][0];
@@ -154,7 +146,7 @@ struct QuantizeFp32Rows {
         const float factor = finish<Config>(p, team.row + r, team.thread, amax[r]);
 #pragma unroll
         for (int u = 0; u < Config::units; ++u)
-          store<Config, whole>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit, x[r][u], factor);
+          store<Config>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit, x[r][u], factor);
       }
     } else {
       static_assert(Config::rows == 1, "long rows");
@@ -162,7 +154,7 @@ struct QuantizeFp32Rows {
 #pragma unroll 4
       for (i64 at = team.thread * T::unit; at < p.n; at += T::threads * T::unit) {
         typename T::Unit x;
-        load<Config, whole>(p, team.row, at, x);
+        load<Config>(p, team.row, at, x);
 #pragma unroll
         for (int i = 0; i < T::pairs; ++i) most = N::max_abs(most, x[i]);
       }
@@ -172,8 +164,8 @@ struct QuantizeFp32Rows {
 #pragma unroll 4
       for (i64 at = team.thread * T::unit; at < p.n; at += T::threads * T::unit) {
         typename T::Unit x;
-        load<Config, whole>(p, team.row, at, x);
-        store<Config, whole>(p, team.row, at, x, factor);
+        load<Config>(p, team.row, at, x);
+        store<Config>(p, team.row, at, x, factor);
       }
     }
   }

@@ -38,20 +38,20 @@ struct QuantizeMx {
     return p;
   }
 
-  template <class Config, bool whole>
+  template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
                                               Staging<Config>& staging) {
     constexpr int bands = Staging<Config>::bands;
     typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_panel<Config, whole>(p, lane, x);
+    load_panel<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = (blockIdx.x | blockIdx.y | blockIdx.z | p.first_tile_m) == 0;
       if (threadIdx.x < 32 && (grouped_rows<Config> || grouped_columns<Config> || report)) {
         read_groups<Config::group_alignment, Config::block_columns>(p, report, staging.groups);
       }
     }
-    if constexpr (Config::row) quantize_rows<Config, whole>(p, lane, x, staging);
-    if constexpr (Config::col) quantize_columns<Config, whole>(lane, x, staging);
+    if constexpr (Config::row) quantize_rows<Config>(p, lane, x, staging);
+    if constexpr (Config::col) quantize_columns<Config>(lane, x, staging);
     __syncthreads();
     if constexpr (Config::row) {
       ScaleMatrix s = {static_cast<u8*>(p.s_row),
@@ -66,14 +66,14 @@ struct QuantizeMx {
             staging.groups, staging.row_codes[0][0], s, p.groups);
       } else {
         for (int band = 0; band < bands; ++band, s.row += 128) {
-          store_codes<Config, Config::warps_n, whole>(staging.row_codes[band], s);
+          store_codes<Config, Config::warps_n>(staging.row_codes[band], s);
         }
       }
     }
     if constexpr (Config::col) {
-      staging.turned.template store<Config::threads, whole>(
-          p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row, p.ld_q_col, p.n - lane.tile_column,
-          p.m - lane.tile_row, (p.wide & wide_q_col) != 0);
+      staging.turned.template store<Config::threads>(p.q_col + lane.tile_column * p.ld_q_col + lane.tile_row,
+                                                     p.ld_q_col, p.n - lane.tile_column, p.m - lane.tile_row,
+                                                     (p.wide & wide_q_col) != 0);
       const ScaleMatrix s = {static_cast<u8*>(p.s_col),
                              p.n,
                              ceil_div(p.m, Config::block_columns),
@@ -85,7 +85,7 @@ struct QuantizeMx {
         store_grouped_col_codes<Config::block_columns, Config::threads>(staging.groups, staging.col_codes[0],
                                                                         s, p.groups);
       } else {
-        store_codes<Config, bands, whole>(staging.col_codes, s);
+        store_codes<Config, bands>(staging.col_codes, s);
       }
     }
   }
@@ -109,20 +109,20 @@ struct QuantizeMx {
 
   static __device__ __forceinline__ i64 ceil_div(i64 value, int by) { return (value + by - 1) / by; }
 
-  template <class Config, int count, bool whole>
+  template <class Config, int count>
   static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {
     constexpr int blocks_across = panel_columns / Config::block_columns;
     constexpr int rows = Lane<Config>::tile_rows < 128 ? Lane<Config>::tile_rows : 128;
-    if (!whole && s.row >= s.rows) return;
+    if (s.row >= s.rows) return;
     if constexpr (Config::scale_layout == ScaleLayout::blocked) {
       static_assert(rows == 128, "a blocked tile has 128 rows");
-      store_blocked_codes<blocks_across, count, Config::threads, whole>(tiles, s);
+      store_blocked_codes<blocks_across, count, Config::threads>(tiles, s);
     } else {
-      store_plain_codes<Config::block_rows, blocks_across, count, rows, Config::threads, whole>(tiles, s);
+      store_plain_codes<Config::block_rows, blocks_across, count, rows, Config::threads>(tiles, s);
     }
   }
 
-  template <class Config, bool whole, class Pair>
+  template <class Config, class Pair>
   static __device__ __forceinline__ void quantize_rows(const Params& p, const Lane<Config>& lane,
                                                        const Pair (&x)[Config::rows_per_lane][4],
                                                        Staging<Config>& staging) {
@@ -137,10 +137,9 @@ struct QuantizeMx {
       const auto scales =
           N::template scales<Config::format, Config::rounding>(maxima[Config::block_rows > 1 ? 0 : i]);
       if (i % 4 == 0 || lane.index % 4 == i % 4) kept[i / 4] = scales.codes;
-      store_lane_row<Config, whole>(p, lane, 2 * i,
-                                    row_bytes<Config>(x[2 * i], N::splat_low(scales.factors)));
-      store_lane_row<Config, whole>(p, lane, 2 * i + 1,
-                                    row_bytes<Config>(x[2 * i + 1], N::splat_high(scales.factors)));
+      store_lane_row<Config>(p, lane, 2 * i, row_bytes<Config>(x[2 * i], N::splat_low(scales.factors)));
+      store_lane_row<Config>(p, lane, 2 * i + 1,
+                             row_bytes<Config>(x[2 * i + 1], N::splat_high(scales.factors)));
     }
     CodeTile& codes = staging.row_codes[lane.row_in_tile / 128][lane.warp_n];
     const int block = lane.index % 16 / 4 * 32 / Config::block_columns;
@@ -148,8 +147,8 @@ struct QuantizeMx {
     for (int i = 0; i < pairs / 4; ++i) {
       const int r = 2 * (4 * i + lane.index % 4), row = lane.row_in_tile % 128 + r;
       // Rows below the matrix share a tall block with rows inside it, but pad with 0.
-      codes.set(row, block, whole || r < lane.rows ? kept[i] : 0);
-      codes.set(row + 1, block, whole || r + 1 < lane.rows ? kept[i] >> 16 : 0);
+      codes.set(row, block, r < lane.rows ? kept[i] : 0);
+      codes.set(row + 1, block, r + 1 < lane.rows ? kept[i] >> 16 : 0);
     }
   }
 
@@ -162,7 +161,7 @@ struct QuantizeMx {
             pack4<Config::format>(c.low, c.high, d.low, d.high)};
   }
 
-  template <class Config, bool whole, class Pair>
+  template <class Config, class Pair>
   static __device__ __forceinline__ void quantize_columns(const Lane<Config>& lane,
                                                           const Pair (&x)[Config::rows_per_lane][4],
                                                           Staging<Config>& staging) {
@@ -178,7 +177,7 @@ struct QuantizeMx {
       const auto scales = N::template scales<Config::format, Config::rounding>(maxima[w]);
       // The upper half of the lanes sets the codes of the odd columns.
       const int odd = lane.index / 16, own = 2 * w + odd;
-      const u32 code = whole || own < lane.columns ? scales.codes >> 16 * odd : 0;
+      const u32 code = own < lane.columns ? scales.codes >> 16 * odd : 0;
       codes.set(column + own, block, code);
       u32 low[4], high[4];  // 16 bytes of the even and of the odd column
 #pragma unroll

@@ -31,7 +31,7 @@ struct ScaleMatrix {
 };
 
 /// Blocked: `count` tiles side by side. A tile has four blocks, or one where a block is as long as the tile.
-template <int blocks_across, int count, int threads, bool whole>
+template <int blocks_across, int count, int threads>
 __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const ScaleMatrix& s) {
   const i64 tiles_across = (s.blocks + 3) / 4;
   u8* to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512;
@@ -50,8 +50,8 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
   } else {
     const i64 left = tiles_across - s.block / 4;
 #pragma unroll 1
-    for (int i = thread; i < 32 * count && (whole || i / 32 < left); i += threads) {
-      if (whole || s.wide) {
+    for (int i = thread; i < 32 * count && i / 32 < left; i += threads) {
+      if (s.wide) {
         ptx::st_stream(to + i * 16, reinterpret_cast<const Vector4*>(tiles)[i]);
       } else {
         for (int b = 0; b < 16; ++b) ptx::st_stream(to + i * 16 + b, tiles[i / 32].bytes[i % 32 * 16 + b]);
@@ -61,19 +61,19 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
 }
 
 /// Plain: one code a block, `count` tiles side by side, `tile_rows` rows of each.
-template <int block_rows, int blocks_across, int count, int tile_rows, int threads, bool whole>
+template <int block_rows, int blocks_across, int count, int tile_rows, int threads>
 __device__ __forceinline__ void store_plain_codes(const CodeTile* tiles, const ScaleMatrix& s) {
   constexpr int rows = (tile_rows + block_rows - 1) / block_rows;
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < rows * count; i += threads) {
     const int row = i / count * block_rows, tile = i % count;
     const i64 block = s.block + blocks_across * tile;
-    if (!whole && (s.row + row >= s.rows || block >= s.blocks)) continue;
+    if (s.row + row >= s.rows || block >= s.blocks) continue;
     const u32 codes = tiles[tile].codes(row);
     u8* to = s.data + (s.row + row) / block_rows * s.pitch + block;
     if constexpr (blocks_across == 1) {
       ptx::st_stream(to, static_cast<u8>(codes));
-    } else if (whole || (s.wide && block + 4 <= s.blocks)) {
+    } else if (s.wide && block + 4 <= s.blocks) {
       ptx::st_stream(to, codes);
     } else {
       for (int b = 0; b < 4 && block + b < s.blocks; ++b)

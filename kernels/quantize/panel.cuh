@@ -83,43 +83,47 @@ __device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2
   }
 }
 
-/// The lane's elements; those outside the matrix are zero. `whole`: the tile lies inside the matrix and every
-/// tensor allows wide accesses.
-template <class Config, bool whole, class Pair>
+/// The lane's elements; those outside the matrix are zero.
+template <class Config, class Pair>
 __device__ __forceinline__ void load_panel(const QuantizeParams& p, const Lane<Config>& lane,
                                            Pair (&x)[Config::rows_per_lane][4]) {
-  constexpr int element = Pairs<Config::input>::bytes;
+  constexpr int element = Pairs<Config::input>::bytes, rows = Config::rows_per_lane;
   const u8* from = static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column) * element;
   const i64 pitch = p.ld_x * element;
-  const bool vectors = whole || ((p.wide & wide_x) != 0 && lane.columns == lane_columns);
+  const bool wide = (p.wide & wide_x) != 0 && lane.columns == lane_columns;
 #pragma unroll
-  for (int r = 0; r < Config::rows_per_lane; ++r) {
-    if (whole || (vectors && r < lane.rows)) {
+  for (int r = 0; r < rows; ++r) {
+    if (wide && r < lane.rows) {
       load_lane_row(from + r * pitch, x[r]);
     } else {
-      load_lane_row(from + r * pitch, r < lane.rows ? lane.columns : 0, x[r]);
+#pragma unroll
+      for (int w = 0; w < 4; ++w) x[r][w] = Pair{};
     }
+  }
+  if (wide || lane.columns == 0) return;
+    // One row after the other, handed up through the registers: this path is rare, and must be short.
+#pragma unroll 1
+  for (int r = 0; r < rows; ++r) {
+#pragma unroll
+    for (int above = 0; above + 1 < rows; ++above)
+#pragma unroll
+      for (int w = 0; w < 4; ++w) x[above][w] = x[above + 1][w];
+    load_lane_row(from + r * pitch, r < lane.rows ? lane.columns : 0, x[rows - 1]);
   }
 }
 
 /// Eight FP8 bytes of the lane's row `r`.
-template <class Config, bool whole>
+template <class Config>
 __device__ __forceinline__ void store_lane_row(const QuantizeParams& p, const Lane<Config>& lane, int r,
                                                Vector2 bytes) {
+  if (r >= lane.rows) return;
   u8* to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
-  if constexpr (whole) {
+  if ((p.wide & wide_q_row) != 0 && lane.columns == lane_columns) {
     ptx::st_stream(to, bytes);
   } else {
-    if (r >= lane.rows) return;
-    if ((p.wide & wide_q_row) != 0 && lane.columns == lane_columns) {
-      ptx::st_stream(to, bytes);
-    } else {
-#pragma unroll
-      for (int i = 0; i < lane_columns; ++i) {
-        if (i < lane.columns)
-          ptx::st_stream(to + i, static_cast<u8>((i < 4 ? bytes.x : bytes.y) >> 8 * (i % 4)));
-      }
-    }
+    u64 left = u64{bytes.y} << 32 | bytes.x;
+#pragma unroll 1
+    for (int i = 0; i < lane.columns; ++i, left >>= 8) ptx::st_stream(to + i, static_cast<u8>(left));
   }
 }
 

@@ -20,13 +20,7 @@ __device__ __forceinline__ void run_tile(const QuantizeParams& p, u32 tile_m, u3
   __shared__ typename Kernel::template Staging<Config> staging;
   if (tile_n >= p.tiles_n) return;  // the last strip may be narrower
   const Lane<Config> lane(p, tile_m, tile_n);
-  const bool whole = p.wide == wide_all && lane.tile_row + Lane<Config>::tile_rows <= p.m &&
-                     lane.tile_column + Lane<Config>::tile_columns <= p.n;
-  if (whole) {
-    Kernel::template tile<Config, true>(p, lane, staging);
-  } else {
-    Kernel::template tile<Config, false>(p, lane, staging);
-  }
+  Kernel::template tile<Config>(p, lane, staging);
 }
 
 /// Calls Kernel::tile for this thread block's tile, with the parameters of its expert. The grid walks a strip

@@ -24,23 +24,27 @@ struct alignas(16) TurnedTile {
 
   /// Writes the tile as rows of `to`, `pitch` bytes apart: `columns_left` rows of `rows_left` bytes, no more
   /// than the tile has. The whole thread block takes part. `wide`: base and pitch of `to` are multiples of 16
-  /// bytes. `whole`: wide, and no row or column is missing.
-  template <int threads, bool whole>
+  /// bytes.
+  template <int threads>
   __device__ __forceinline__ void store(u8* to, i64 pitch, i64 columns_left, i64 rows_left, bool wide) const {
+    constexpr int step = threads / chunks, count = columns / step;
     const int chunk = static_cast<int>(threadIdx.x) % chunks;
-    int column = static_cast<int>(threadIdx.x) / chunks;
-    to += column * pitch + chunk * 16;
+    const int first = static_cast<int>(threadIdx.x) / chunks;
+    to += first * pitch + chunk * 16;
+    if (wide && chunk * 16 + 16 <= rows_left) {
 #pragma unroll 8
-    for (int i = 0; i < columns * chunks / threads; ++i) {
-      if (!whole && column >= columns_left) return;
-      const u8* from = bytes + offset(column, chunk);
-      if (whole || (wide && chunk * 16 + 16 <= rows_left)) {
-        ptx::st_stream(to, *reinterpret_cast<const Vector4*>(from));
-      } else {
-        for (int b = 0; b < 16 && chunk * 16 + b < rows_left; ++b) ptx::st_stream(to + b, from[b]);
+      for (int i = 0; i < count; ++i, to += step * pitch) {
+        const int column = first + i * step;
+        if (column < columns_left)
+          ptx::st_stream(to, *reinterpret_cast<const Vector4*>(bytes + offset(column, chunk)));
       }
-      to += threads / chunks * pitch;
-      column += threads / chunks;
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < count * 16; ++i) {
+        const int column = first + i / 16 * step, b = i % 16;
+        if (column < columns_left && chunk * 16 + b < rows_left)
+          ptx::st_stream(to + i / 16 * step * pitch + b, bytes[offset(column, chunk) + b]);
+      }
     }
   }
 };
