@@ -30,10 +30,13 @@ __device__ __forceinline__ u32 pack_pair(float low, float high) {
   return type == Element::bf16 ? ptx::cvt_bf16x2_f32(low, high) : ptx::cvt_f16x2_f32(low, high);
 }
 
+/// e4m3 saturates.
 template <Element type>
 __device__ __forceinline__ void store_element(void* to, i64 at, float value) {
   if constexpr (type == Element::fp32) {
     static_cast<float*>(to)[at] = value;
+  } else if constexpr (type == Element::e4m3) {
+    static_cast<u8*>(to)[at] = static_cast<u8>(ptx::cvt_e4m3x4(value, 0.0f, 0.0f, 0.0f));
   } else {
     static_cast<u16*>(to)[at] = static_cast<u16>(pack_pair<type>(value, 0.0f));
   }

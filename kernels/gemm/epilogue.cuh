@@ -1,7 +1,8 @@
 // From accumulators to the output: 128-block scales at promotion, row and column factors, alpha, beta, bias,
-// one rounding, the store.
+// amax, one rounding, the store.
 #pragma once
 
+#include "gemm/amax.cuh"
 #include "gemm/elements.cuh"
 #include "gemm/params.cuh"
 #include "ptx/registers.cuh"
@@ -145,11 +146,12 @@ struct EpilogueBuffers {
 // Barrier of one warpgroup; 0 belongs to the block.
 __device__ __forceinline__ void warpgroup_sync(int group) { ptx::bar_sync<128>(group + 1); }
 
-// Adds beta * C and the bias. Every thread reads its own elements of C before any of them is stored: C may be
-// D.
+// Adds beta * C and the bias; returns the bits of the largest magnitude inside D, for amax. Every thread
+// reads its own elements of C before any of them is stored: C may be D.
 template <class Config, int registers>
-__device__ __forceinline__ void add_rows(const GemmArguments& g, float (&sum)[registers], i32 row,
-                                         i32 column) {
+__device__ __forceinline__ u32 add_rows(const GemmArguments& g, float (&sum)[registers], i32 row,
+                                        i32 column) {
+  u32 largest = 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (row + half * 8 >= g.m) continue;
@@ -163,10 +165,36 @@ __device__ __forceinline__ void add_rows(const GemmArguments& g, float (&sum)[re
         if constexpr (Config::beta) value += g.beta * load_element<Config::output>(g.c, c_row + j * 8 + side);
         if constexpr (Config::bias != Element::none)
           value += load_element<Config::bias>(g.bias, column + j * 8 + side);
+        if constexpr (Config::amax) largest = magnitude(value) > largest ? magnitude(value) : largest;
       }
       if (j % 4 == 3) ptx::compiler_barrier();  // a few loads at a time: registers are scarce here
     }
   }
+  return largest;
+}
+
+// What divides by the scales of the thread's two rows of D.
+__device__ __forceinline__ float2 d_factors(const GemmOutput& output, i32 row, i32 rows) {
+  const auto factor = [&](i32 r) {
+    return r < rows ? __frcp_rn(__ldg(output.d_scale + r * output.d_scale_stride)) : 0.0f;
+  };
+  return {factor(row), factor(row + 8)};
+}
+
+// The e4m3 bytes of one box of `columns`, 64 or 32: a swizzle of as many bytes.
+template <int columns>
+__device__ __forceinline__ void stage_bytes(unsigned char* to, const float* sum, float2 factors, int lane) {
+#pragma unroll
+  for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int r = lane / 32 * 16 + lane % 32 / 4 + half * 8;
+      const int chunk = j / 2 ^ (columns == 64 ? r / 2 % 4 : r / 4 % 2);
+      const float* const pair = sum + j * 4 + half * 2;
+      const float factor = half == 0 ? factors.x : factors.y;
+      *reinterpret_cast<u16*>(to + r * columns + chunk * 16 + j % 2 * 8 + lane % 4 * 2) =
+          static_cast<u16>(ptx::cvt_e4m3x4(pair[0] * factor, pair[1] * factor, 0.0f, 0.0f));
+    }
 }
 
 template <class Config, int registers>
@@ -199,7 +227,12 @@ __device__ void store_tile(const ptx::TensorMap& map, const GemmArguments& g, fl
     sum[j * 4 + 2] = sum[j * 4 + 2] * b.x * a[1];
     sum[j * 4 + 3] = sum[j * 4 + 3] * b.y * a[1];
   }
-  if constexpr (Config::beta || Config::bias != Element::none) add_rows<Config>(g, sum, row, column);
+  if constexpr (Config::beta || Config::bias != Element::none || Config::amax) {
+    const u32 largest = add_rows<Config>(g, sum, row, column);
+    if constexpr (Config::amax) raise_amax(g.output.amax, largest);
+  }
+  float2 factors{1.0f, 1.0f};
+  if constexpr (Config::output == Element::e4m3) factors = d_factors(g.output, row, g.m);
 
   if constexpr (Config::tma_store) {
     constexpr int columns = dense_fp8_out_columns(Config::block_n);
@@ -209,15 +242,19 @@ __device__ void store_tile(const ptx::TensorMap& map, const GemmArguments& g, fl
       if (lane == 0)
         ptx::tma_store_wait_read<Config::out_boxes - 1>();  // the box that used this buffer has left
       warpgroup_sync(group);
+      if constexpr (Config::output == Element::e4m3) {
+        stage_bytes<columns>(to, sum + box * (columns / 2), factors, lane);
+      } else {
 #pragma unroll
-      for (int j = 0; j < columns / 8; j += 2) {
-        const int r = warp * 16 + lane % 16;
-        const int swizzle = columns == 64 ? r % 8 : r / 2 % 4;
-        const int chunk = (j + lane % 32 / 16) ^ swizzle;
-        const float* s = sum + box * (columns / 2) + j * 4;
-        ptx::stmatrix_x4(ptx::shared_address(to) + r * (columns * 2) + chunk * 16,
-                         pack_pair<Config::output>(s[0], s[1]), pack_pair<Config::output>(s[2], s[3]),
-                         pack_pair<Config::output>(s[4], s[5]), pack_pair<Config::output>(s[6], s[7]));
+        for (int j = 0; j < columns / 8; j += 2) {
+          const int r = warp * 16 + lane % 16;
+          const int swizzle = columns == 64 ? r % 8 : r / 2 % 4;
+          const int chunk = (j + lane % 32 / 16) ^ swizzle;
+          const float* s = sum + box * (columns / 2) + j * 4;
+          ptx::stmatrix_x4(ptx::shared_address(to) + r * (columns * 2) + chunk * 16,
+                           pack_pair<Config::output>(s[0], s[1]), pack_pair<Config::output>(s[2], s[3]),
+                           pack_pair<Config::output>(s[4], s[5]), pack_pair<Config::output>(s[6], s[7]));
+        }
       }
       ptx::tma_store_fence();
       warpgroup_sync(group);
@@ -232,7 +269,9 @@ __device__ void store_tile(const ptx::TensorMap& map, const GemmArguments& g, fl
     for (int i = 0; i < registers; ++i) {
       const i32 r = row + i / 2 % 2 * 8;
       const i32 c = column + i / 4 * 8 + i % 2;
-      if (r < g.m && c < g.n) store_element<Config::output>(g.d, r * g.ld_d + c, sum[i]);
+      if (r >= g.m || c >= g.n) continue;
+      if constexpr (Config::output == Element::e4m3) sum[i] *= i / 2 % 2 == 0 ? factors.x : factors.y;
+      store_element<Config::output>(g.d, r * g.ld_d + c, sum[i]);
     }
   }
 }

@@ -31,9 +31,16 @@ __device__ __forceinline__ float widen_fp8(u16 value) {
   return widen_fp16(static_cast<u16>(halves));
 }
 
+/// Where product column `column` of `n` lies in B. SwiGLU takes gate and up columns in turns, `halves` where
+/// B holds all gates before all ups.
+template <bool halves>
+__device__ __forceinline__ i64 source_column(i64 column, i64 n) {
+  return halves ? column / 2 + column % 2 * (n / 2) : column;
+}
+
 /// Eight elements a thread of 256, neighbouring threads along what memory holds contiguously: K, or,
-/// mn_major, the rows.
-template <Element type, bool mn_major, ScaleForm form, int block_rows, int block_cols>
+/// mn_major, the rows. `halves`: the rows of the tile are source_column's.
+template <Element type, bool mn_major, ScaleForm form, int block_rows, int block_cols, bool halves>
 class OperandTile {
  public:
   __device__ OperandTile(const GemmOperand& operand, i64 batch, i64 first_row, i64 rows, i64 k)
@@ -46,10 +53,11 @@ class OperandTile {
   __device__ __forceinline__ void fetch(i64 k) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const i64 row = first_row_ + row_of(i), at_k = k + k_of(i);
+      const i64 place = first_row_ + row_of(i), at_k = k + k_of(i);
       raw_[i] = 0;
       code_[i] = 127;
-      if (row < rows_ && at_k < k_) {
+      if (place < rows_ && at_k < k_) {
+        const i64 row = source_column<halves>(place, rows_);
         const i64 at = mn_major ? at_k * operand_.pitch + row : row * operand_.pitch + at_k;
         if constexpr (bytes == 1) {
           raw_[i] = data_[at];

@@ -7,6 +7,19 @@
 
 namespace mxjit {
 
+/// What becomes of D's values: n product columns are n / 2 of D after SwiGLU.
+struct GemmOutput {
+  const float* d_scale;  // decodes e4m3; `d_scale_stride` 0 (one) or 1 (one a row)
+  i64 d_scale_stride;
+  void* d_scales;  // a scale a block of D's columns: in a matrix of any strides or, blocked codes, in tiles
+  i64 scale_row_stride, scale_block_stride, scale_batch_stride;
+  u32* amax;  // bits of the largest magnitude, zero before the launch
+  float amax_cap;
+  float swiglu_alpha;
+  float swiglu_limit;  // infinity: none
+  float swiglu_shift;  // of up: 1 with a limit, else -0, which changes nothing
+};
+
 /// D (m x n) = alpha * decode(A (m x k)) * decode(B (n x k))^T + beta * C + bias, row-major, rounded once.
 struct GemmArguments {
   const float* a_scale;  // factors that decode; where they lie is the template's a_span
@@ -23,16 +36,18 @@ struct GemmArguments {
   i32 ld_b_scale;
   float alpha;
   float beta;
+  GemmOutput output;
 };
 
 struct GemmDenseFp8Params {
   ptx::TensorMap a;  // box: 128 bytes of K x block_m rows, 128-byte swizzle
   ptx::TensorMap b;  // box: 128 bytes of K x block_n rows (a share of them where a cluster shares B)
-  ptx::TensorMap d;  // box: dense_fp8_out_columns x 64 rows, for 16-bit outputs
+  ptx::TensorMap d;  // box: dense_fp8_out_columns x 64 rows, for outputs of 16 and 8 bits
   GemmArguments arguments;
 };
 
-/// Columns of one output box: 128 or 64 bytes of 16-bit elements, which is also the swizzle.
+/// Columns of one output box: 128 or 64 bytes of 16-bit elements, half of it of 8-bit ones, which is also the
+/// swizzle.
 constexpr int dense_fp8_out_columns(int block_n) { return block_n % 64 == 0 ? 64 : 32; }
 
 /// Dynamic shared memory of a block: stages of A and B, output boxes and the columns' factors of each
@@ -55,6 +70,7 @@ struct GemmOperand {
 struct GemmGeneralParams {
   GemmOperand a;
   GemmOperand b;
+  GemmOutput output;
   const void* bias;
   const void* c;
   void* d;

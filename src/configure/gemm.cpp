@@ -116,6 +116,39 @@ std::string scale_form(Form form) {
   return {};
 }
 
+std::string epilogue(Epilogue of) {
+  switch (of) {
+    case Epilogue::none:
+      break;
+    case Epilogue::swiglu:
+      return "Epilogue::swiglu";
+    case Epilogue::swiglu_interleaved:
+      return "Epilogue::swiglu_interleaved";
+  }
+  return "Epilogue::none";
+}
+
+std::string requant_kind(const GemmTraits& traits) {
+  if (!traits.requant) return "Requant::none";
+  return traits.requant->scaling == Scaling::mx ? "Requant::mx" : "Requant::fp32";
+}
+
+std::string requant_rounding(const GemmTraits& traits) {
+  return fmt::format("Rounding::{}", to_string(traits.requant ? traits.requant->rounding : Rounding::rceil));
+}
+
+std::string requant_layout(const GemmTraits& traits) {
+  return fmt::format("ScaleLayout::{}",
+                     to_string(traits.requant ? traits.requant->layout : ScaleLayout::plain));
+}
+
+// Tiles of product columns that a block of the general kernel computes: a scale of D spans 32 or 128 of D's
+// columns, each made of two after SwiGLU.
+std::int64_t general_passes(const GemmTraits& traits) {
+  if (!traits.requant || traits.requant->scaling == Scaling::mx) return 1;
+  return (traits.epilogue == Epilogue::none ? 128 : 256) / general_tile;
+}
+
 // Registers of the warps that copy and of those that compute, by warpgroups that compute: together they must
 // not exceed what the block was launched with. 0: as launched, which is enough.
 struct RegisterSplit {
@@ -166,9 +199,12 @@ void add_dense(const problem::GemmExtents& extents, const GemmTraits& traits, co
 }  // namespace
 
 bool is_dense_fp8(const GemmTraits& traits, const Profile& profile) {
-  return profile.target == "sm_90a" && traits.bulk_loads &&
-         traits.accumulation != problem::Accumulation::exact && fits_dense(traits.a, true) &&
-         fits_dense(traits.b, false);
+  // A tile's sums leave no registers for amax beside them while bias or C arrive.
+  const bool adds = traits.bias != GemmTraits::no_bias || traits.beta;
+  if (traits.amax && adds) return false;
+  return profile.target == "sm_90a" && traits.bulk_loads && !traits.requant &&
+         traits.epilogue == Epilogue::none && traits.accumulation != problem::Accumulation::exact &&
+         fits_dense(traits.a, true) && fits_dense(traits.b, false);
 }
 
 bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
@@ -184,6 +220,8 @@ std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
 
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count) {
   const std::span<const GemmTile> tiles = gemm_tiles(traits);
+  constexpr std::int64_t any_rows = 512;  // what every M counts as where none may matter
+  if (traits.batch_invariant) m = any_rows;
   const std::int64_t k_blocks = (k + 127) / 128;
   int best = 0;
   std::int64_t best_ns = std::numeric_limits<std::int64_t>::max();
@@ -209,6 +247,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"output", element(traits.d)},
       {"bias", bias_element(traits)},
       {"beta", traits.beta},
+      {"amax", traits.amax},
       {"a_span", factor_span(traits.a)},
       {"b_span", factor_span(traits.b)},
       {"accumulation", std::string(promote ? "Accumulation::promote" : "Accumulation::fast")},
@@ -247,6 +286,12 @@ Configuration general_configuration(const GemmTraits& traits) {
       {"a_scale_cols", std::int64_t{traits.a.block_cols}},
       {"b_scale_rows", std::int64_t{traits.b.block_rows}},
       {"b_scale_cols", std::int64_t{traits.b.block_cols}},
+      {"amax", traits.amax},
+      {"epilogue", epilogue(traits.epilogue)},
+      {"requant", requant_kind(traits)},
+      {"requant_rounding", requant_rounding(traits)},
+      {"requant_layout", requant_layout(traits)},
+      {"passes", general_passes(traits)},
   };
   configuration.threads = general_threads;
   configuration.min_blocks = 1;
@@ -255,17 +300,20 @@ Configuration general_configuration(const GemmTraits& traits) {
 
 GemmTraits gemm_traits(const problem::Gemm& problem) {
   if (problem.groups) refuse("/groups", "groups");
-  if (problem.epilogue) refuse("/epilogue", "an epilogue");
-  if (problem.d.requant) refuse("/d/requant", "requantized output");
-  if (problem.d.amax) refuse("/d/amax", "amax of the output");
-  if (problem.d.tensor.dtype == DType::e4m3) refuse("/d/dtype", "output of e4m3");
-  if (problem.batch_invariant) refuse("/batch_invariant", "batch invariance");
   GemmTraits traits;
   traits.a = operand_traits(problem.a, "/a");
   traits.b = operand_traits(problem.b, "/b");
   traits.d = problem.d.tensor.dtype;
   if (problem.bias) traits.bias = static_cast<std::uint8_t>(*problem.bias);
   traits.accumulation = problem.accumulation;
+  if (problem.epilogue)
+    traits.epilogue = problem.epilogue->interleave ? Epilogue::swiglu_interleaved : Epilogue::swiglu;
+  if (problem.d.requant)
+    traits.requant = {.scaling = problem.d.requant->scaling,
+                      .rounding = problem.d.requant->rounding,
+                      .layout = problem.d.requant->scale_layout};
+  traits.amax = problem.d.amax;
+  traits.batch_invariant = problem.batch_invariant;
   traits.beta = static_cast<float>(problem.beta) != 0.0F;  // a launch takes a float
   traits.bulk_loads = promises_bulk(problem.a.tensor) && promises_bulk(problem.b.tensor);
   traits.bulk_store = promises_bulk(problem.d.tensor);
@@ -285,6 +333,8 @@ std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Prof
                  !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max);
   traits.bulk_loads = may_be_bulk(problem.a.tensor) && may_be_bulk(problem.b.tensor);
   if (is_dense_fp8(traits, profile) && extents.k.max > 0) {
+    if (traits.batch_invariant && !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max))
+      refuse("/batch_invariant", "extents past 2^31");
     add_dense(extents, traits, profile, found);
     if (open_store) {
       traits.bulk_store = true;

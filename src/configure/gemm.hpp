@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "configure/configuration.hpp"
 #include "configure/profile.hpp"
+#include "mxjit/gemm.hpp"
 #include "problem/problem.hpp"
 
 namespace mxjit::configure {
@@ -15,6 +17,13 @@ namespace mxjit::configure {
 struct GemmTraits {
   /// Where an operand's scales lie. Matrices are one scale a block, row-major, or transposed (mn_major).
   enum class Form : std::uint8_t { none, tensor, row, block, block_mn_major, codes, codes_blocked };
+  /// How D gets a scale a block of its columns.
+  struct Requant {
+    Scaling scaling = Scaling::mx;
+    Rounding rounding = Rounding::rceil;
+    ScaleLayout layout = ScaleLayout::plain;
+    friend bool operator==(const Requant&, const Requant&) = default;
+  };
   struct Operand {
     DType dtype = DType::e4m3;  // e4m3, e5m2 or bf16
     Form form = Form::none;
@@ -24,13 +33,17 @@ struct GemmTraits {
     friend bool operator==(const Operand&, const Operand&) = default;
   };
   Operand a, b;
-  DType d = DType::bf16;  // bf16, fp16 or fp32
+  DType d = DType::bf16;  // bf16, fp16, fp32 or e4m3
   /// DType of the bias, or no_bias.
   std::uint8_t bias = no_bias;
   problem::Accumulation accumulation = problem::Accumulation::promote;
-  bool beta = false;       // C is added
-  bool bulk_loads = true;  // both operands K-major, bases and pitches multiples of 16 bytes
-  bool bulk_store = true;  // d: base and pitch multiples of 16 bytes
+  Epilogue epilogue = Epilogue::none;
+  std::optional<Requant> requant;
+  bool amax = false;             // of D is written
+  bool batch_invariant = false;  // one tile for every M
+  bool beta = false;             // C is added
+  bool bulk_loads = true;        // both operands K-major, bases and pitches multiples of 16 bytes
+  bool bulk_store = true;        // d: base and pitch multiples of 16 bytes
   friend bool operator==(const GemmTraits&, const GemmTraits&) = default;
 
   static constexpr std::uint8_t no_bias = 255;
@@ -52,8 +65,8 @@ bool is_dense_fp8(const GemmTraits& traits, const Profile& profile);
 bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
 /// The tiles that problems of `traits` can get. Not empty.
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits);
-/// Index in gemm_tiles of the tile with the least modelled time. Cheap: called for every launch. Extents of
-/// at least 1.
+/// Index in gemm_tiles of the tile with the least modelled time; batch invariant, of one that M has no say
+/// in. Cheap: called for every launch. Extents of at least 1.
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count);
 
 Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile);

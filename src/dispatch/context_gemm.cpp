@@ -15,6 +15,15 @@ bool has_elements(const dispatch::GemmSizes& sizes) {
   return sizes.batch != 0 && sizes.m != 0 && sizes.n != 0;
 }
 
+// What a call without elements of D writes.
+void launch_nothing(const driver::DeviceContext& device, const GemmOptions& options, const GemmArgs& args,
+                    Stream stream) {
+  if (!options.amax) return;
+  const driver::ScopedCurrent scope(device);
+  dispatch::check_pointers(device, args);
+  dispatch::clear_amax(device.api(), options, args, stream);
+}
+
 codegen::KernelDescriptor descriptor(const dispatch::GemmKey& key, const configure::Profile& profile) {
   return {dispatch::gemm_configuration(key), std::string(profile.target)};
 }
@@ -31,7 +40,7 @@ void GemmPlan::State::launch(const GemmArgs& args, const dispatch::GemmSizes& si
 
 void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
   const dispatch::GemmSizes sizes = dispatch::check_gemm(state_->options, args);
-  if (!has_elements(sizes)) return;
+  if (!has_elements(sizes)) return launch_nothing(*state_->device, state_->options, args, stream);
   const configure::GemmTraits traits = dispatch::gemm_traits(state_->options, args);
   const bool planned = state_->key.tile != dispatch::GemmKey::general;
   if (!(traits == state_->key.traits) || (planned && sizes.k == 0)) [[unlikely]]
@@ -71,8 +80,8 @@ std::shared_ptr<const GemmPlan::State> Context::State::gemm_plan_of_loaded(const
 void Context::gemm(const GemmOptions& options, const GemmArgs& args, Stream stream) {
   dispatch::check_options(options);
   const dispatch::GemmSizes sizes = dispatch::check_gemm(options, args);
-  if (!has_elements(sizes)) return;
   State& state = *state_;
+  if (!has_elements(sizes)) return launch_nothing(*state.device, options, args, stream);
   const dispatch::GemmKey key =
       dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
   if (const auto* plan = state.gemm_plans.find(key)) [[likely]] {

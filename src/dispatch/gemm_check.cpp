@@ -76,11 +76,90 @@ Span check_operand_scales(const char* name, const Tensor& tensor, const std::opt
                       scale_shape(name, scale->block, scale->layout, sizes.batch, sizes.rows, sizes.k));
 }
 
+void check_requant_options(const GemmOptions& options) {
+  const Requant& requant = *options.requant;
+  if (options.output != DType::e4m3)
+    refuse("options.requant", "nothing unless options.output is e4m3",
+           fmt::format("a scaling with output {}", to_string(options.output)));
+  const bool mx = requant.scaling == Scaling::mx;
+  if (!is_extents(requant.block, 1, mx ? 32 : 128))
+    refuse("options.requant.block", mx ? "{1, 32} with scaling mx" : "{1, 128} with scaling fp32",
+           fmt::format("{{{}, {}}}", requant.block.rows, requant.block.cols));
+  const bool of_fp32 = requant.rounding == Rounding::none || requant.rounding == Rounding::pow2;
+  if (of_fp32 == mx)
+    refuse("options.requant.rounding",
+           mx ? "rceil, floor, ceil or even with scaling mx" : "none or pow2 with scaling fp32",
+           std::string(to_string(requant.rounding)));
+  if (requant.layout != ScaleLayout::plain &&
+      requant.layout != (mx ? ScaleLayout::blocked : ScaleLayout::mn_major))
+    refuse("options.requant.layout",
+           mx ? "plain or blocked with scaling mx" : "plain or mn_major with scaling fp32",
+           std::string(to_string(requant.layout)));
+}
+
+// A tensor that the options do not ask for.
+void check_absent(const char* name, const Tensor& tensor, const char* without) {
+  if (tensor.data != nullptr) refuse(name, fmt::format("no tensor {}", without), "an address");
+}
+
+Span check_one_or_rows(const char* name, const Tensor& tensor, const Tensor& d) {
+  if (tensor.dtype != DType::fp32) refuse(name, "dtype fp32", name_of(tensor.dtype));
+  if (tensor.rank != 1 || tensor.shape[0] != 1) {
+    bool rows = tensor.rank == d.rank - 1;
+    for (int i = 0; rows && i < tensor.rank; ++i)
+      rows = tensor.shape[static_cast<std::size_t>(i)] == d.shape[static_cast<std::size_t>(i)];
+    if (!rows)
+      refuse(name, fmt::format("shape (1) or {}", shape_text(d.shape, d.rank - 1)),
+             tensor.rank >= 0 && tensor.rank <= 4 ? shape_text(tensor.shape, tensor.rank)
+                                                  : fmt::format("rank {}", tensor.rank));
+  }
+  if (tensor.pitch != 0 && tensor.pitch != tensor.shape[static_cast<std::size_t>(tensor.rank) - 1])
+    refuse(name, "packed scales (pitch 0)", fmt::format("pitch {}", tensor.pitch));
+  return check_memory(name, tensor);
+}
+
 Span check_result(const char* name, const Tensor& tensor, DType dtype, const Extents& shape, int rank) {
-  if (tensor.dtype != dtype)
-    refuse(name, fmt::format("dtype {}, options.output", to_string(dtype)), name_of(tensor.dtype));
+  if (tensor.dtype != dtype) refuse(name, fmt::format("dtype {}", to_string(dtype)), name_of(tensor.dtype));
   check_shape(name, tensor, shape, rank);
   return check_memory(name, tensor);
+}
+
+// What d's dtype, blocks and largest magnitude ask for besides d. `d`: its batch, rows and columns.
+template <class Input, class Output>
+void check_output_forms(const GemmOptions& options, const GemmArgs& args, const OperandSizes& d, Input input,
+                        Output output) {
+  if (options.output == DType::e4m3 && !options.requant) {
+    input(check_one_or_rows("d_scale", args.d_scale, args.d));
+  } else {
+    check_absent("d_scale", args.d_scale, "unless options.output is e4m3 and options.requant empty");
+  }
+  if (options.requant) {
+    output(check_scales(
+        "d_scales", args.d_scales, options.requant->scaling,
+        scale_shape("d_scales", options.requant->block, options.requant->layout, d.batch, d.rows, d.k)));
+    // False for NaN, too.
+    if (!(args.amax_cap > 0.0F)) refuse("amax_cap", "a number above 0", fmt::format("{}", args.amax_cap));
+  } else {
+    check_absent("d_scales", args.d_scales, "without options.requant");
+  }
+  if (options.amax) {
+    output(check_result("amax", args.amax, DType::fp32, {1}, 1));
+  } else {
+    check_absent("amax", args.amax, "without options.amax");
+  }
+  if (options.epilogue == Epilogue::none) return;
+  if (!std::isfinite(args.swiglu_alpha))
+    refuse("swiglu_alpha", "a finite number", fmt::format("{}", args.swiglu_alpha));
+  if (args.swiglu_limit && !(*args.swiglu_limit > 0.0F && std::isfinite(*args.swiglu_limit)))
+    refuse("swiglu_limit", "a finite number above 0", fmt::format("{}", *args.swiglu_limit));
+}
+
+void check_apart(const Span& output, const Span& other) {
+  if (!overlap(other, output)) [[likely]]
+    return;
+  refuse(output.name, fmt::format("memory apart from {}", other.name == nullptr ? "an input" : other.name),
+         fmt::format("bytes {:#x} to {:#x}, which overlap {:#x} to {:#x}", output.begin, output.end,
+                     other.begin, other.end));
 }
 
 bool same_memory(const Tensor& a, const Tensor& b) {
@@ -92,7 +171,9 @@ bool same_memory(const Tensor& a, const Tensor& b) {
 void check_options(const GemmOptions& options) {
   if (options.a_scale) check_scale_options("a", *options.a_scale);
   if (options.b_scale) check_scale_options("b", *options.b_scale);
-  if (!is_float(options.output)) refuse("options.output", "bf16, fp16 or fp32", name_of(options.output));
+  if (!is_float(options.output) && options.output != DType::e4m3)
+    refuse("options.output", "bf16, fp16, fp32 or e4m3", name_of(options.output));
+  if (options.requant) check_requant_options(options);
   const auto mx = [](const std::optional<OperandScale>& scale) {
     return scale && scale->scaling == Scaling::mx;
   };
@@ -113,23 +194,35 @@ GemmSizes check_gemm(const GemmOptions& options, const GemmArgs& args) {
     refuse("b", fmt::format("a batch of {}, as a has, or of 1", a.batch), fmt::format("{}", b.batch));
 
   GemmSizes sizes{.m = a.rows, .n = b.rows, .k = a.k};
-  Extents shape{a.rows, b.rows};
+  const bool gated = options.epilogue != Epilogue::none;
+  if (gated && b.rows % 2 != 0) refuse("b", "an even N with SwiGLU", fmt::format("N = {}", b.rows));
+  const std::int64_t columns = gated ? b.rows / 2 : b.rows;
+  Extents shape{a.rows, columns};
   int rank = 2;
   if (args.a.rank == 3) {
     sizes.batch = a.batch == 1 ? b.batch : a.batch;
-    shape = {sizes.batch, a.rows, b.rows};
+    shape = {sizes.batch, a.rows, columns};
     rank = 3;
   }
-  std::array<Span, 6> inputs;
+  std::array<Span, 7> inputs;
   std::size_t count = 0;
   inputs[count++] = check_memory("a", args.a);
   inputs[count++] = check_memory("b", args.b);
   inputs[count++] = check_operand_scales("a_scale", args.a_scale, options.a_scale, a);
   inputs[count++] = check_operand_scales("b_scale", args.b_scale, options.b_scale, b);
-  const Span d = check_result("d", args.d, options.output, shape, rank);
+  std::array<Span, 3> outputs;
+  std::size_t results = 0;
+  outputs[results++] = check_result("d", args.d, options.output, shape, rank);
+  check_output_forms(
+      options, args, {.batch = rank == 3 ? sizes.batch : -1, .rows = a.rows, .k = columns},
+      [&](const Span& span) { inputs[count++] = span; },
+      [&](const Span& span) { outputs[results++] = span; });
   if (!std::isfinite(args.alpha)) refuse("alpha", "a finite number", fmt::format("{}", args.alpha));
   if (!std::isfinite(args.beta)) refuse("beta", "a finite number", fmt::format("{}", args.beta));
   if (args.beta != 0.0F) {
+    if (options.output == DType::e4m3)
+      refuse("beta", "0 with an output of e4m3", fmt::format("{}", args.beta));
+    if (gated) refuse("beta", "0 with SwiGLU", fmt::format("{}", args.beta));
     const Span c = check_result("c", args.c, options.output, shape, rank);
     if (!same_memory(args.c, args.d)) inputs[count++] = c;
   }
@@ -138,12 +231,10 @@ GemmSizes check_gemm(const GemmOptions& options, const GemmArgs& args) {
     check_shape("bias", args.bias, {b.rows}, 1);
     inputs[count++] = check_memory("bias", args.bias);
   }
-  for (std::size_t i = 0; i < count; ++i)
-    if (overlap(inputs[i], d)) [[unlikely]]
-      refuse("d",
-             fmt::format("memory apart from {}", inputs[i].name == nullptr ? "an input" : inputs[i].name),
-             fmt::format("bytes {:#x} to {:#x}, which overlap {:#x} to {:#x}", d.begin, d.end,
-                         inputs[i].begin, inputs[i].end));
+  for (std::size_t i = 0; i < results; ++i) {
+    for (std::size_t j = 0; j < count; ++j) check_apart(outputs[i], inputs[j]);
+    for (std::size_t j = 0; j < i; ++j) check_apart(outputs[i], outputs[j]);
+  }
   return sizes;
 }
 
@@ -153,6 +244,9 @@ void check_pointers(const driver::DeviceContext& device, const GemmArgs& args) {
   check_pointer(device, "b", args.b);
   check_pointer(device, "b_scale", args.b_scale);
   check_pointer(device, "d", args.d);
+  check_pointer(device, "d_scale", args.d_scale);
+  check_pointer(device, "d_scales", args.d_scales);
+  check_pointer(device, "amax", args.amax);
   if (args.beta != 0.0F) check_pointer(device, "c", args.c);
   check_pointer(device, "bias", args.bias);
 }

@@ -1,6 +1,9 @@
 #include "dispatch/gemm_key.hpp"
 
+#include <fmt/format.h>
+
 #include "dispatch/tensor_check.hpp"
+#include "mxjit/error.hpp"
 
 namespace mxjit::dispatch {
 namespace {
@@ -41,15 +44,25 @@ std::uint64_t word(const GemmTraits::Operand& operand) noexcept {
          (operand.mn_major ? std::uint64_t{1} << 32 : 0);
 }
 
+// 16 bits; 0: none.
+std::uint64_t word(const std::optional<GemmTraits::Requant>& requant) noexcept {
+  if (!requant) return 0;
+  return 1U | static_cast<std::uint64_t>(requant->scaling) << 1 |
+         static_cast<std::uint64_t>(requant->rounding) << 2 |
+         static_cast<std::uint64_t>(requant->layout) << 8;
+}
+
 }  // namespace
 
 GemmKey::Words GemmKey::words() const noexcept {
-  const std::uint64_t flags =
-      (traits.beta ? 1U : 0U) | (traits.bulk_loads ? 2U : 0U) | (traits.bulk_store ? 4U : 0U);
+  const std::uint64_t flags = (traits.beta ? 1U : 0U) | (traits.bulk_loads ? 2U : 0U) |
+                              (traits.bulk_store ? 4U : 0U) | (traits.amax ? 8U : 0U) |
+                              (traits.batch_invariant ? 16U : 0U);
   return {word(traits.a), word(traits.b),
           static_cast<std::uint64_t>(traits.d) | std::uint64_t{traits.bias} << 8 |
               static_cast<std::uint64_t>(traits.accumulation) << 16 | flags << 24 |
-              std::uint64_t{tile} << 32};
+              std::uint64_t{tile} << 32 | static_cast<std::uint64_t>(traits.epilogue) << 40 |
+              word(traits.requant) << 48};
 }
 
 GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcept {
@@ -59,6 +72,13 @@ GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcep
   traits.d = options.output;
   if (args.bias.data != nullptr) traits.bias = static_cast<std::uint8_t>(args.bias.dtype);
   traits.accumulation = options.accumulation;
+  traits.epilogue = options.epilogue;
+  if (options.requant)
+    traits.requant = {.scaling = options.requant->scaling,
+                      .rounding = options.requant->rounding,
+                      .layout = options.requant->layout};
+  traits.amax = options.amax;
+  traits.batch_invariant = options.batch_invariant;
   traits.beta = args.beta != 0.0F;
   traits.bulk_loads = bulk(args.a) && bulk(args.b);
   traits.bulk_store = bulk(args.d);
@@ -67,10 +87,16 @@ GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcep
 
 GemmKey gemm_key(const GemmTraits& traits, const GemmSizes& sizes, const configure::Profile& profile) {
   GemmKey key{.traits = traits};
-  if (sizes.k > 0 && configure::dense_fp8_counts(sizes.m, sizes.n, sizes.k) &&
-      configure::is_dense_fp8(traits, profile))
+  if (sizes.k == 0 || !configure::is_dense_fp8(traits, profile)) return key;
+  if (configure::dense_fp8_counts(sizes.m, sizes.n, sizes.k)) {
     key.tile = static_cast<std::uint8_t>(
         configure::choose_tile(traits, sizes.m, sizes.n, sizes.k, profile.sm_count));
+  } else if (traits.batch_invariant) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a: {} x {} x {} is more than the batch invariant kernel counts", sizes.m,
+                            sizes.n, sizes.k),
+                "a");
+  }
   return key;
 }
 

@@ -36,7 +36,8 @@ struct GemmKey {
 
 /// The traits of a checked call.
 configure::GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcept;
-/// The kernel that a checked call of `sizes`, none of them 0 but K, gets on a device of `profile`.
+/// The kernel that a checked call of `sizes`, none of them 0 but K, gets on a device of `profile`. Throws
+/// Error(unsupported) for a batch invariant call that the one kernel of its N and K cannot count.
 GemmKey gemm_key(const configure::GemmTraits& traits, const GemmSizes& sizes,
                  const configure::Profile& profile);
 /// The configuration of a key.

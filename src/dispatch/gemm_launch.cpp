@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "dispatch/tensor_check.hpp"
 #include "gemm/params.cuh"
@@ -61,6 +62,13 @@ ptx::TensorMap tensor_map(const driver::Api& api, const Boxes& boxes) {
   return copy;
 }
 
+// The swizzle of boxes whose rows are as wide.
+CUtensorMapSwizzle swizzle_of(int bytes) {
+  return bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                       : CU_TENSOR_MAP_SWIZZLE_32B;
+}
+
 const char* at(const Tensor& tensor, std::int64_t elements) {
   if (tensor.data == nullptr) return nullptr;
   return static_cast<const char*>(tensor.data) +
@@ -100,6 +108,31 @@ ScaleStrides scale_strides(const std::optional<OperandScale>& scale, const Tenso
 
 bool shared_in_batch(const Tensor& operand) { return operand.rank != 3 || operand.shape[0] <= 1; }
 
+GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes) {
+  GemmOutput output{};
+  output.d_scale = static_cast<const float*>(args.d_scale.data);
+  // One scale serves every row; a single row's own is the same.
+  output.d_scale_stride = args.d_scale.rank == 1 && args.d_scale.shape[0] == 1 ? 0 : 1;
+  if (options.requant) {
+    const OperandScale blocks{.scaling = options.requant->scaling,
+                              .block = options.requant->block,
+                              .layout = options.requant->layout};
+    const std::int64_t columns = args.d.shape[static_cast<std::size_t>(args.d.rank) - 1];
+    const ScaleStrides strides =
+        scale_strides(blocks, args.d_scales, shared_in_batch(args.d), sizes.m, columns);
+    output.d_scales = args.d_scales.data;
+    output.scale_row_stride = strides.row;
+    output.scale_block_stride = strides.k;
+    output.scale_batch_stride = strides.batch;
+  }
+  output.amax = static_cast<u32*>(args.amax.data);
+  output.amax_cap = args.amax_cap;
+  output.swiglu_alpha = args.swiglu_alpha;
+  output.swiglu_limit = args.swiglu_limit.value_or(std::numeric_limits<float>::infinity());
+  output.swiglu_shift = args.swiglu_limit ? 1.0F : -0.0F;
+  return output;
+}
+
 void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
                   const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
   const ScaleStrides a_scales =
@@ -119,8 +152,8 @@ void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe&
     const char* const d = at(args.d, i * batch_stride(args.d));
     if (recipe.bulk_store)
       params.d = tensor_map(
-          api, {CU_TENSOR_MAP_DATA_TYPE_UINT16, d, sizes.n, sizes.m, row_pitch(args.d) * element, out_columns,
-                64, out_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B});
+          api, {element == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, d, sizes.n,
+                sizes.m, row_pitch(args.d) * element, out_columns, 64, swizzle_of(out_columns * element)});
     GemmArguments& g = params.arguments;
     g.a_scale = reinterpret_cast<const float*>(at(args.a_scale, i * a_scales.batch));
     g.b_scale = reinterpret_cast<const float*>(at(args.b_scale, i * b_scales.batch));
@@ -138,6 +171,8 @@ void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe&
     g.ld_b_scale = static_cast<i32>(std::max(b_scales.row, b_scales.k));
     g.alpha = args.alpha;
     g.beta = args.beta;
+    g.output = output_of(options, args, sizes);
+    if (g.output.d_scale != nullptr) g.output.d_scale += i * sizes.m * g.output.d_scale_stride;
     launch(api, function, recipe, blocks, &params, stream);
   }
 }
@@ -157,15 +192,17 @@ GemmOperand general_operand(const Tensor& tensor, const Tensor& scales,
 void launch_general(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
                     const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes,
                     CUstream stream) {
-  const std::int64_t tiles_m = ceil_div(sizes.m, general_tile), tiles_n = ceil_div(sizes.n, general_tile);
+  const std::int64_t columns = std::int64_t{general_tile} * recipe.passes;  // of a block
+  const std::int64_t tiles_m = ceil_div(sizes.m, general_tile), tiles_n = ceil_div(sizes.n, columns);
   if (tiles_m > most_blocks / tiles_n || tiles_m * tiles_n > most_blocks / sizes.batch)
     throw Error(ErrorCode::unsupported,
                 fmt::format("d: {} x {} x {} needs more tiles of {} x {} than a grid holds", sizes.batch,
-                            sizes.m, sizes.n, general_tile, general_tile),
+                            sizes.m, sizes.n, general_tile, columns),
                 "d");
   GemmGeneralParams params{};
   params.a = general_operand(args.a, args.a_scale, options.a_scale, sizes.m, sizes.k);
   params.b = general_operand(args.b, args.b_scale, options.b_scale, sizes.n, sizes.k);
+  params.output = output_of(options, args, sizes);
   params.bias = args.bias.data;
   if (args.beta != 0.0F) {
     params.c = args.c.data;
@@ -192,7 +229,10 @@ GemmRecipe gemm_recipe(const Configuration& configuration, int sm_count) {
   recipe.threads = static_cast<unsigned>(configuration.threads);
   recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
   recipe.sm_count = static_cast<unsigned>(sm_count);
-  if (configuration.kernel == "gemm/general") return recipe;
+  if (configuration.kernel == "gemm/general") {
+    recipe.passes = number(configuration, "passes");
+    return recipe;
+  }
   if (configuration.kernel != "gemm/dense_fp8")
     throw Error(ErrorCode::internal, "no launch for kernel \"" + configuration.kernel + "\"");
   recipe.dense = true;
@@ -202,8 +242,16 @@ GemmRecipe gemm_recipe(const Configuration& configuration, int sm_count) {
   return recipe;
 }
 
+void clear_amax(const driver::Api& api, const GemmOptions& options, const GemmArgs& args, CUstream stream) {
+  if (!options.amax) return;
+  const CUresult result =
+      api.memset_d8_async(reinterpret_cast<CUdeviceptr>(args.amax.data), 0, sizeof(float), stream);
+  if (result != CUDA_SUCCESS) driver::check(api, result, "cuMemsetD8Async");
+}
+
 void launch_gemm(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
                  const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
+  clear_amax(api, options, args, stream);
   if (sizes.batch == 0 || sizes.m == 0 || sizes.n == 0) return;
   if (recipe.dense) return launch_dense(api, function, recipe, options, args, sizes, stream);
   launch_general(api, function, recipe, options, args, sizes, stream);

@@ -14,6 +14,7 @@ struct GemmRecipe {
   unsigned threads = 0;
   unsigned shared_bytes = 0;
   int block_m = 0, block_n = 0;  // a tile
+  int passes = 1;                // tiles of columns that a block of the general kernel computes
   bool bulk_store = false;
   unsigned sm_count = 1;
 };
@@ -21,9 +22,12 @@ struct GemmRecipe {
 /// Throws Error(internal) for a configuration of another kernel.
 GemmRecipe gemm_recipe(const configure::Configuration& configuration, int sm_count);
 
-/// Launches `function` on `stream`, once, or, the Hopper kernel, once for each matrix of a batch. The tensors
-/// have been checked against `options`. Allocates nothing. A problem without output launches nothing. Throws
-/// Error(driver), Error(unsupported) for more tiles than a grid holds.
+/// Zeroes amax on `stream` where the options ask for it: the kernels only raise it. Throws Error(driver).
+void clear_amax(const driver::Api& api, const GemmOptions& options, const GemmArgs& args, CUstream stream);
+
+/// Clears amax and launches `function` on `stream`, once, or, the Hopper kernel, once for each matrix of a
+/// batch. The tensors have been checked against `options`. Allocates nothing. A problem without output
+/// launches nothing. Throws Error(driver), Error(unsupported) for more tiles than a grid holds.
 void launch_gemm(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
                  const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream);
 

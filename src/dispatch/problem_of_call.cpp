@@ -69,6 +69,18 @@ problem::Problem problem_of(const GemmOptions& options, const GemmArgs& args) {
   gemm.d.tensor.dtype = d.dtype;
   gemm.d.tensor.ld = d.ld;
   gemm.d.tensor.align = d.align;
+  if (options.requant)
+    gemm.d.requant = problem::Recipe{.format = d.dtype,
+                                     .scaling = options.requant->scaling,
+                                     .block = options.requant->block,
+                                     .rounding = options.requant->rounding,
+                                     .scale_layout = options.requant->layout,
+                                     .amax_cap = {}};
+  gemm.d.amax = options.amax;
+  if (options.epilogue != Epilogue::none)
+    gemm.epilogue = problem::Swiglu{
+        .interleave = options.epilogue == Epilogue::swiglu_interleaved, .alpha = 1.0, .limit = {}};
+  gemm.batch_invariant = options.batch_invariant;
   gemm.accumulation = options.accumulation;
   if (args.bias.data != nullptr) gemm.bias = args.bias.dtype;
   gemm.beta = args.beta != 0.0F ? 1.0 : 0.0;

@@ -111,6 +111,8 @@ GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors) {
   call.options.b_mn_major = gemm.b.mn_major;
   call.options.accumulation = gemm.accumulation;
   call.options.output = gemm.d.tensor.dtype;
+  call.options.amax = gemm.d.amax;
+  call.options.batch_invariant = gemm.batch_invariant;
   call.args.a = take(tensors, "a");
   call.args.b = take(tensors, "b");
   call.args.d = take(tensors, "d");
@@ -118,6 +120,23 @@ GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors) {
   if (call.options.b_scale) call.args.b_scale = take(tensors, "b_scale");
   if (gemm.beta != 0.0) call.args.c = take(tensors, "c");
   if (gemm.bias) call.args.bias = take(tensors, "bias");
+  if (gemm.d.requant) {
+    const problem::Recipe& recipe = *gemm.d.requant;
+    call.options.requant = Requant{.scaling = recipe.scaling,
+                                   .block = recipe.block,
+                                   .rounding = recipe.rounding,
+                                   .layout = recipe.scale_layout};
+    call.args.d_scales = take(tensors, "d_scales");
+    if (recipe.amax_cap) call.args.amax_cap = static_cast<float>(*recipe.amax_cap);
+  } else if (gemm.d.tensor.dtype == DType::e4m3) {
+    call.args.d_scale = take(tensors, "d_scale");
+  }
+  if (gemm.d.amax) call.args.amax = take(tensors, "amax");
+  if (gemm.epilogue) {
+    call.options.epilogue = gemm.epilogue->interleave ? Epilogue::swiglu_interleaved : Epilogue::swiglu;
+    call.args.swiglu_alpha = static_cast<float>(gemm.epilogue->alpha);
+    if (gemm.epilogue->limit) call.args.swiglu_limit = static_cast<float>(*gemm.epilogue->limit);
+  }
   call.args.alpha = static_cast<float>(gemm.alpha);
   call.args.beta = static_cast<float>(gemm.beta);
   return call;

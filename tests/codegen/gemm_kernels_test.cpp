@@ -85,6 +85,23 @@ TEST_F(GemmKernels, EpiloguesLong) {
       }
 }
 
+TEST_F(GemmKernels, E4m3AndAmaxLong) {
+  for (const bool bulk_store : {true, false})
+    for (const auto& base : {traits(Accumulation::fast, Form::row, Form::row, DType::e4m3),
+                             traits(Accumulation::promote, Form::row, Form::tensor, DType::e4m3),
+                             traits(Accumulation::promote, Form::block_mn_major, Form::block, DType::e4m3),
+                             traits(Accumulation::promote, Form::block, Form::row, DType::bf16)}) {
+      GemmTraits full = base;
+      full.bulk_store = bulk_store;
+      full.amax = true;
+      compile_tiles(full);
+      if (full.d != DType::e4m3) continue;
+      full.amax = false;
+      full.bias = static_cast<std::uint8_t>(DType::bf16);
+      compile_tiles(full);
+    }
+}
+
 TEST_F(GemmKernels, OtherOperandTypes) {
   GemmTraits mixed = traits(Accumulation::promote, Form::tensor, Form::tensor);
   mixed.a.dtype = DType::e5m2;
@@ -106,6 +123,26 @@ TEST_F(GemmKernels, GeneralKernelForEveryTarget) {
   blocks.a.dtype = DType::e5m2;
   blocks.b.dtype = DType::bf16;
   for (const GemmTraits& each : {general, codes, blocks})
+    for (const std::string_view target : codegen::targets())
+      compile(configure::general_configuration(each), std::string(target));
+}
+
+TEST_F(GemmKernels, OutputFormsOfTheGeneralKernel) {
+  GemmTraits by_scale = traits(Accumulation::exact, Form::row, Form::tensor, DType::e4m3);
+  by_scale.amax = true;
+  by_scale.bias = static_cast<std::uint8_t>(DType::bf16);
+  by_scale.epilogue = Epilogue::swiglu_interleaved;
+  GemmTraits codes = traits(Accumulation::promote, Form::block, Form::block, DType::e4m3);
+  codes.requant = GemmTraits::Requant{Scaling::mx, Rounding::even, ScaleLayout::blocked};
+  codes.epilogue = Epilogue::swiglu;
+  GemmTraits factors = traits(Accumulation::promote, Form::row, Form::row, DType::e4m3);
+  factors.requant = GemmTraits::Requant{Scaling::fp32, Rounding::pow2, ScaleLayout::mn_major};
+  factors.epilogue = Epilogue::swiglu;
+  factors.amax = true;
+  GemmTraits plain = factors;
+  plain.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::plain};
+  plain.epilogue = Epilogue::none;
+  for (const GemmTraits& each : {by_scale, codes, factors, plain})
     for (const std::string_view target : codegen::targets())
       compile(configure::general_configuration(each), std::string(target));
 }

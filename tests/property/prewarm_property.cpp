@@ -154,11 +154,6 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
     if (op == nullptr) continue;
     // Most generated options have no kernel yet; those that have one are drawn more often.
     op->groups.reset();
-    op->epilogue.reset();
-    op->d.requant.reset();
-    op->d.amax = op->batch_invariant = false;
-    if (op->d.tensor.dtype == DType::e4m3)
-      op->d.tensor = {.dtype = DType::bf16, .shape = {}, .ld = {}, .align = {}};
     if (op->a.tensor.shape.size() != op->b.tensor.shape.size()) continue;
     if (draw.in(0, 1) == 0) {  // the Hopper kernel's
       for (problem::Operand* operand : {&op->a, &op->b}) {
@@ -198,7 +193,14 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
                         .a_mn_major = op->a.mn_major,
                         .b_mn_major = op->b.mn_major,
                         .accumulation = op->accumulation,
-                        .output = op->d.tensor.dtype};
+                        .output = op->d.tensor.dtype,
+                        .amax = op->d.amax,
+                        .batch_invariant = op->batch_invariant};
+    if (op->epilogue)
+      options.epilogue = op->epilogue->interleave ? Epilogue::swiglu_interleaved : Epilogue::swiglu;
+    if (op->d.requant)
+      options.requant = Requant{op->d.requant->scaling, op->d.requant->block, op->d.requant->rounding,
+                                op->d.requant->scale_layout};
     const auto scale = [](const problem::Operand& operand) -> std::optional<OperandScale> {
       using Span = problem::OperandScaling::Span;
       if (!operand.scaling) return std::nullopt;
@@ -213,6 +215,7 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
     for (const std::int64_t rows : samples(m, draw)) {
       const std::int64_t n = draw.in(op->b.tensor.shape[rank - 2]), k = draw.in(op->a.tensor.shape[rank - 1]);
       if (rows == 0 || n == 0) continue;  // nothing is launched
+      const std::int64_t columns = op->epilogue ? n / 2 : n;
       const auto stored = [&](std::int64_t outer, std::int64_t inner, bool turned) {
         std::vector<std::int64_t> shape = turned ? std::vector{inner, outer} : std::vector{outer, inner};
         if (rank == 3) shape.insert(shape.begin(), 2);
@@ -223,7 +226,7 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
                       .a_scale = {},
                       .b = placed(op->b.tensor, stored(n, k, op->b.mn_major), exactly),
                       .b_scale = {},
-                      .d = placed(op->d.tensor, stored(rows, n, false), exactly),
+                      .d = placed(op->d.tensor, stored(rows, columns, false), exactly),
                       .c = {},
                       .bias = {}};
         args.beta = static_cast<float>(op->beta);

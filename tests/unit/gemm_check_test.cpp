@@ -102,7 +102,7 @@ TEST(GemmCheck, AcceptsRightCalls) {
 }
 
 TEST(GemmCheck, Options) {
-  expect_error("options.output", [](Call& call) { call.options.output = DType::e4m3; });
+  expect_error("options.output", [](Call& call) { call.options.output = DType::e5m2; });
   expect_error("options.a_scale.block",
                [](Call& call) { call.options.a_scale->block = {.rows = 1, .cols = 32}; });
   expect_error("options.b_scale.layout",
@@ -181,6 +181,87 @@ TEST(GemmCheck, Results) {
   expect_error("d", [](Call& call) { call.args.bias = tensor(0x500000, DType::bf16, {200}); });
 }
 
+// e4m3 by tokens, its amax, SwiGLU: 100 x 100 of d.
+Call quantized() {
+  Call call = rowwise();
+  call.options.output = DType::e4m3;
+  call.options.amax = true;
+  call.options.epilogue = Epilogue::swiglu;
+  call.args.d = tensor(0x500000, DType::e4m3, {100, 100});
+  call.args.d_scale = tensor(0x600000, DType::fp32, {100});
+  call.args.amax = tensor(0x700000, DType::fp32, {1});
+  return call;
+}
+
+// The same with a code for every 32 columns.
+Call requantized() {
+  Call call = quantized();
+  call.options.requant = Requant{.layout = ScaleLayout::blocked};
+  call.args.d_scale = {};
+  call.args.d_scales = tensor(0x600000, DType::u8, {128 * 4});
+  return call;
+}
+
+TEST(GemmCheck, OutputForms) {
+  EXPECT_EQ(check(quantized()).n, 200);
+  EXPECT_NO_THROW(check(requantized()));
+  Call one = quantized();
+  one.args.d_scale.shape[0] = 1;
+  EXPECT_NO_THROW(check(one));
+  Call blocks = requantized();
+  blocks.options.requant = Requant{.scaling = Scaling::fp32,
+                                   .block = {.rows = 1, .cols = 128},
+                                   .rounding = Rounding::pow2,
+                                   .layout = ScaleLayout::mn_major};
+  blocks.args.d_scales = tensor(0x600000, DType::fp32, {1, 100});
+  EXPECT_NO_THROW(check(blocks));
+
+  using Change = std::function<void(Call&)>;
+  const auto refused = [](const std::string& argument, Call call, const Change& change) {
+    expect_error(argument, [&](Call& other) {
+      change(call);
+      other = call;
+    });
+  };
+  refused("d", quantized(), [](Call& call) { call.args.d.shape[1] = 200; });
+  refused("b", quantized(), [](Call& call) {
+    call.args.b.shape[0] = 199;
+    call.args.b_scale.shape[0] = 199;
+  });
+  refused("d_scale", quantized(), [](Call& call) { call.args.d_scale.shape[0] = 99; });
+  refused("d_scale", quantized(), [](Call& call) { call.args.d_scale.data = nullptr; });
+  refused("d_scale", quantized(), [](Call& call) { call.args.d_scale.dtype = DType::bf16; });
+  refused("d_scale", quantized(), [](Call& call) { call.args.d_scale = {}; });
+  refused("d_scale", rowwise(), [](Call& call) { call.args.d_scale = quantized().args.d_scale; });
+  refused("d_scales", quantized(), [](Call& call) { call.args.d_scales = requantized().args.d_scales; });
+  refused("amax", quantized(), [](Call& call) { call.args.amax.shape[0] = 2; });
+  refused("amax", quantized(), [](Call& call) { call.args.amax.dtype = DType::bf16; });
+  refused("amax", quantized(), [](Call& call) { call.args.amax.data = nullptr; });
+  refused("amax", quantized(), [](Call& call) { call.options.amax = false; });
+  refused("amax", quantized(), [](Call& call) { call.args.amax.data = call.args.d.data; });
+  refused("amax", quantized(), [](Call& call) { call.args.amax.data = call.args.a.data; });
+  refused("d", quantized(), [](Call& call) { call.args.d.data = call.args.d_scale.data; });
+  refused("beta", quantized(), [](Call& call) { call.args.beta = 1.0F; });
+  refused("beta", rowwise(), [](Call& call) {
+    call.options.epilogue = Epilogue::swiglu_interleaved;
+    call.args.d.shape[1] = 100;
+    call.args.beta = 1.0F;
+  });
+  refused("swiglu_alpha", quantized(),
+          [](Call& call) { call.args.swiglu_alpha = std::numeric_limits<float>::quiet_NaN(); });
+  refused("swiglu_limit", quantized(), [](Call& call) { call.args.swiglu_limit = 0.0F; });
+  refused("options.requant", requantized(), [](Call& call) { call.options.output = DType::bf16; });
+  refused("options.requant.block", requantized(), [](Call& call) { call.options.requant->block.cols = 128; });
+  refused("options.requant.rounding", requantized(),
+          [](Call& call) { call.options.requant->rounding = Rounding::none; });
+  refused("options.requant.layout", requantized(),
+          [](Call& call) { call.options.requant->layout = ScaleLayout::mn_major; });
+  refused("d_scale", requantized(), [](Call& call) { call.args.d_scale = quantized().args.d_scale; });
+  refused("d_scales", requantized(), [](Call& call) { call.args.d_scales.shape[0] = 100 * 4; });
+  refused("d_scales", requantized(), [](Call& call) { call.args.d_scales.data = call.args.b.data; });
+  refused("amax_cap", requantized(), [](Call& call) { call.args.amax_cap = 0.0F; });
+}
+
 // ---- which kernel a call gets
 
 GemmKey key(const Call& call, const char* profile = "h200") {
@@ -220,6 +301,28 @@ TEST(GemmKey, WhatTheHopperKernelCannotTakeGetsTheGeneralOne) {
   }
 }
 
+TEST(GemmKey, BatchInvariantCallsOfEveryMGetOneKernel) {
+  const auto key_of = [](std::int64_t m, bool invariant) {
+    Call call = rowwise();
+    call.options.batch_invariant = invariant;
+    call.args.a = tensor(0x10000000, DType::e4m3, {m, 5120});
+    call.args.a_scale = tensor(0x200000, DType::fp32, {m});
+    call.args.b = tensor(0x1000000000, DType::e4m3, {7168, 5120});
+    call.args.b_scale = tensor(0x400000, DType::fp32, {7168});
+    call.args.d = tensor(0x100000000000, DType::bf16, {m, 7168});
+    return key(call);
+  };
+  for (const std::int64_t m : {1, 17, 64, 200, 4096, 70000}) EXPECT_EQ(key_of(m, true), key_of(1, true)) << m;
+  EXPECT_NE(key_of(4096, false), key_of(1, false));
+  try {
+    key_of((std::int64_t{1} << 31) + 9, true);
+    ADD_FAILURE() << "rows that the kernel does not count";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_EQ(error.argument(), "a");
+  }
+}
+
 TEST(GemmKey, TellsCallsOfDifferentKernelsApart) {
   const std::vector<std::function<void(Call&)>> changes = {
       [](Call&) {},
@@ -239,6 +342,27 @@ TEST(GemmKey, TellsCallsOfDifferentKernelsApart) {
         call.options.output = DType::fp16;
         call.args.d.dtype = DType::fp16;
       },
+      [](Call& call) { call.options.batch_invariant = true; },
+      [](Call& call) { call = quantized(); },
+      [](Call& call) {
+        call = quantized();
+        call.options.amax = false;
+        call.args.amax = {};
+      },
+      [](Call& call) {
+        call = quantized();
+        call.options.epilogue = Epilogue::swiglu_interleaved;
+      },
+      [](Call& call) { call = requantized(); },
+      [](Call& call) {
+        call = requantized();
+        call.options.requant->rounding = Rounding::floor;
+      },
+      [](Call& call) {
+        call = requantized();
+        call.options.requant->layout = ScaleLayout::plain;
+        call.args.d_scales = tensor(0x600000, DType::u8, {100, 4});
+      },
       [](Call& call) {
         call.options.a_scale->block.kind = Block::Kind::tensor;
         call.args.a_scale.shape[0] = 1;
@@ -254,6 +378,12 @@ TEST(GemmKey, TellsCallsOfDifferentKernelsApart) {
       EXPECT_EQ(keys[i] == keys[j], i == j) << i << " " << j;
       EXPECT_EQ(keys[i].hash() == keys[j].hash(), i == j) << i << " " << j;
     }
+  Call one_scale = quantized(), capped = requantized();
+  one_scale.args.d_scale.shape[0] = 1;
+  one_scale.args.swiglu_limit = 7.0F;
+  EXPECT_EQ(key(one_scale), key(quantized()));
+  capped.args.amax_cap = 1200.0F;
+  EXPECT_EQ(key(capped), key(requantized()));
   Call scaled = rowwise();
   scaled.args.alpha = 3.0F;
   EXPECT_EQ(key(scaled), keys[0]);

@@ -84,6 +84,31 @@ TEST(GemmConfigure, ARangeYieldsWhatItsProblemsGet) {
     }
 }
 
+TEST(GemmConfigure, BatchInvariantRangesYieldOneKernel) {
+  problem::Gemm range = gemm({1, 100000}, 7168, 5120);
+  EXPECT_GT(kernels(range).size(), 1U);
+  range.batch_invariant = true;
+  EXPECT_EQ(kernels(range).size(), 1U);
+}
+
+TEST(GemmConfigure, EpiloguesAndBlocksOfDGetTheGeneralKernel) {
+  const std::vector<std::function<void(problem::Gemm&)>> changes = {
+      [](problem::Gemm& op) { op.epilogue = problem::Swiglu{}; },
+      [](problem::Gemm& op) {
+        op.d.amax = true;
+        op.bias = DType::bf16;
+      },
+      [](problem::Gemm& op) {
+        op.d.tensor.dtype = DType::e4m3;
+        op.d.requant = problem::Recipe{};
+      }};
+  for (const auto& change : changes) {
+    problem::Gemm op = gemm(16, 32, 64);
+    change(op);
+    EXPECT_EQ(kernels(op).at(0).kernel, "gemm/general");
+  }
+}
+
 TEST(GemmConfigure, RangesOfNAndKAreServed) {
   const problem::Gemm range = gemm({1, 600}, {1, 700}, {0, 300});
   const auto of_range = kernels(range);
@@ -113,11 +138,11 @@ TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
 TEST(GemmConfigure, WhatHasNoKernelIsRefusedByField) {
   const std::vector<std::pair<std::string, std::function<void(problem::Gemm&)>>> cases = {
       {"/groups", [](problem::Gemm& op) { op.groups = problem::GemmGroups{}; }},
-      {"/epilogue", [](problem::Gemm& op) { op.epilogue = problem::Swiglu{}; }},
-      {"/d/requant", [](problem::Gemm& op) { op.d.requant = problem::Recipe{}; }},
-      {"/d/dtype", [](problem::Gemm& op) { op.d.tensor.dtype = DType::e4m3; }},
-      {"/d/amax", [](problem::Gemm& op) { op.d.amax = true; }},
-      {"/batch_invariant", [](problem::Gemm& op) { op.batch_invariant = true; }},
+      {"/batch_invariant",
+       [](problem::Gemm& op) {
+         op.batch_invariant = true;
+         op.a.tensor.shape[0] = std::int64_t{1} << 31;
+       }},
       {"/a/scaling/block", [](problem::Gemm& op) { op.a.scaling->span = problem::OperandScaling::Span::k; }}};
   for (const auto& [field, change] : cases) {
     problem::Gemm op = gemm(16, 32, 64);

@@ -60,6 +60,7 @@ inline float __fsqrt_rn(float a) { return __builtin_sqrtf(a); }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline float fmaxf(float a, float b) { return __builtin_fmaxf(a, b); }
 inline float fminf(float a, float b) { return __builtin_fminf(a, b); }
+inline float expf(float a) { return __builtin_expf(a); }
 inline float fabsf(float a) { return __builtin_fabsf(a); }
 
 template <class T>

@@ -1,0 +1,344 @@
+// What GEMM kernels do to D before it is stored: e4m3 by scales and by blocks, amax, SwiGLU, bits that M has
+// no say in. Against the fp64 reference, between guard zones, on dirty outputs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+#include "device/gemm_problems.hpp"
+#include "device/guarded.hpp"
+#include "device/machine.hpp"
+#include "device/problems.hpp"
+#include "reference/reference.hpp"
+
+namespace mxjit::device {
+namespace {
+
+using problem::Gemm;
+using problem::Problem;
+
+class GemmOutputsOnDevice : public DeviceTest {};
+
+Problem whole(const Gemm& gemm) { return problem::with_defaults({.name = {}, .op = gemm}); }
+
+std::vector<Problem> problems_of(const std::vector<Gemm>& gemms) {
+  std::vector<Problem> made;
+  for (const Gemm& gemm : gemms) made.push_back(whole(gemm));
+  return made;
+}
+
+// The place of an e4m3 code among all, in the order of their values.
+int rank_of(std::uint8_t code) { return (code & 0x80) != 0 ? -(code & 0x7F) : code & 0x7F; }
+
+// Sums in fp32 (exact), or in the tensor core's accumulator over 128 of K (promote), differ from the
+// reference's by tolerance() of the typical value; codes lie at least 2^-4 of it apart. A value crosses to
+// the next code with a chance of 2 * 2^4 * tolerance, 2^-7 at most, and none goes further. A wrong factor or
+// place changes nearly every code.
+void expect_codes(const HostTensor& got, const HostTensor& want) {
+  ASSERT_EQ(got.bytes.size(), want.bytes.size());
+  std::size_t differing = 0;
+  int furthest = 0;
+  for (std::size_t i = 0; i < got.bytes.size(); ++i) {
+    if (got.bytes[i] == want.bytes[i]) continue;
+    ++differing;
+    const bool nan = (got.bytes[i] & 0x7F) == 0x7F || (want.bytes[i] & 0x7F) == 0x7F;
+    furthest = std::max(furthest, nan ? 255 : std::abs(rank_of(got.bytes[i]) - rank_of(want.bytes[i])));
+  }
+  EXPECT_LE(furthest, 1);
+  EXPECT_LE(differing, want.bytes.size() / 64 + 2);
+}
+
+// By the reference, whatever the layout of the scales.
+HostTensor decoded(const Gemm& gemm, const TensorMap& outputs) {
+  problem::Dequantize op;
+  const problem::Recipe& recipe = *gemm.d.requant;
+  op.q.dtype = DType::e4m3;
+  for (const std::int64_t extent : outputs.at("d").shape) op.q.shape.emplace_back(extent);
+  op.scaling = recipe.scaling;
+  op.block = recipe.block;
+  op.scale_layout = recipe.scale_layout;
+  op.output = DType::fp32;
+  const TensorMap inputs{{"q", outputs.at("d")}, {"s", outputs.at("d_scales")}};
+  return reference::run(problem::with_defaults({.name = {}, .op = op}), inputs).at("x");
+}
+
+// Largest magnitudes differ as sums do: by some 1e-6. A power of two among scales moves where one lies that
+// close to its threshold, and the block's codes with it: hardly ever. Other float scales carry the
+// difference.
+void expect_requantized(const Gemm& gemm, const TensorMap& got, const TensorMap& want) {
+  const HostTensor &have = got.at("d_scales"), &scales = want.at("d_scales");
+  ASSERT_EQ(have.bytes.size(), scales.bytes.size());
+  std::size_t moved = 0;
+  if (scales.dtype == DType::fp32) {
+    const bool pow2 = gemm.d.requant->rounding == Rounding::pow2;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(scales.elements()); ++i) {
+      const double h = value_of(have, i), w = value_of(scales, i);
+      if (std::isnan(h) && std::isnan(w)) continue;
+      if (std::isfinite(w) ? !(std::fabs(h - w) <= (pow2 ? 0.0 : 1e-5) * w) : h != w) ++moved;
+    }
+  } else {
+    for (std::size_t i = 0; i < scales.bytes.size(); ++i)
+      if (have.bytes[i] != scales.bytes[i]) ++moved;
+  }
+  EXPECT_LE(moved, scales.bytes.size() / 256);
+  if (moved == 0) expect_codes(got.at("d"), want.at("d"));
+  EXPECT_LE(relative_error(decoded(gemm, got), decoded(gemm, want)), 0x1p-7);
+}
+
+void expect_outputs(const Gemm& gemm, const TensorMap& inputs, const Placement& placement = {}) {
+  const Problem problem = whole(gemm);
+  SCOPED_TRACE(problem::print(problem));
+  const TensorMap want = reference::run(problem, inputs);
+  const TensorMap got = run_guarded(problem, inputs, placement);
+  ASSERT_EQ(got.size(), want.size());
+  if (gemm.d.requant) {
+    expect_requantized(gemm, got, want);
+  } else if (gemm.d.tensor.dtype == DType::e4m3) {
+    expect_codes(got.at("d"), want.at("d"));
+  } else {
+    EXPECT_LE(relative_error(got.at("d"), want.at("d")), tolerance(gemm));
+  }
+  if (!gemm.d.amax) return;
+  const double largest = value_of(want.at("amax"), 0), have = value_of(got.at("amax"), 0);
+  if (std::isnan(largest)) {
+    EXPECT_TRUE(std::isnan(have));
+  } else {
+    // Of one value, and the largest: much less is lost than in the typical one.
+    EXPECT_NEAR(have, largest, largest * (gemm.accumulation == Accumulation::fast ? 1e-2 : 0x1p-10));
+  }
+}
+
+// A d_scale a row instead of one.
+void scale_rows(const Gemm& gemm, TensorMap& inputs, Random& random) {
+  const Problem problem = whole(gemm);
+  for (const problem::TensorDecl& decl : problem::tensors(problem)) {
+    if (decl.name != "d_scale") continue;
+    HostTensor& scales = inputs.at("d_scale");
+    scales.shape = decl.also_shapes.at(0);
+    const auto count = static_cast<std::size_t>(scales.elements());
+    scales.bytes.resize(count * sizeof(float));
+    for (std::size_t i = 0; i < count; ++i) {
+      const float scale = 0.5F + static_cast<float>(random() % 4096) / 1024.0F;
+      std::memcpy(scales.bytes.data() + i * sizeof scale, &scale, sizeof scale);
+    }
+  }
+}
+
+Gemm of_e4m3(std::int64_t m, std::int64_t n, std::int64_t k, const char* a, const char* b,
+             Accumulation accumulation) {
+  Gemm gemm = make_gemm(m, n, k, a, b, accumulation, DType::e4m3);
+  gemm.alpha = 0.25;  // most values inside the format, some above
+  return gemm;
+}
+
+TEST_F(GemmOutputsOnDevice, E4m3ByOneScaleAndByRows) {
+  Random random(21);
+  std::vector<Gemm> gemms;
+  for (const auto& [a, b] : {std::pair{"row", "row"}, {"128", "128x128"}, {"mx32", "tensor"}})
+    for (const Accumulation accumulation : {Accumulation::promote, Accumulation::exact})
+      for (const std::int64_t n : {144, 77}) {
+        Gemm gemm = of_e4m3(150, n, 272, a, b, accumulation);
+        gemm.d.amax = n == 77;
+        if (accumulation == Accumulation::exact) gemm.bias = DType::bf16;
+        gemms.push_back(gemm);
+      }
+  Gemm batched = of_e4m3(70, 80, 160, "row", "row", Accumulation::promote);
+  batched.a.tensor.shape.insert(batched.a.tensor.shape.begin(), 3);
+  batched.b.tensor.shape.insert(batched.b.tensor.shape.begin(), 3);
+  gemms.push_back(batched);
+  if (small()) gemms.resize(3);
+  prewarm(problems_of(gemms));
+  for (const Gemm& gemm : gemms)
+    for (const bool rows : {false, true}) {
+      SCOPED_TRACE(rows ? "a scale a row" : "one scale");
+      TensorMap inputs = gemm_inputs(whole(gemm), random);
+      if (rows) scale_rows(gemm, inputs, random);
+      expect_outputs(gemm, inputs, {.extra_pitch = rows ? 5 : 0, .shift = rows ? 3 : 0});
+    }
+}
+
+TEST_F(GemmOutputsOnDevice, AmaxOfEveryOutput) {
+  Random random(22);
+  std::vector<Gemm> gemms;
+  for (const DType d : {DType::bf16, DType::fp16, DType::fp32, DType::e4m3})
+    for (const Accumulation accumulation : {Accumulation::fast, Accumulation::promote, Accumulation::exact}) {
+      Gemm gemm = make_gemm(190, 200, 256, "row", "row", accumulation, d);
+      gemm.alpha = 0.125;
+      gemm.d.amax = true;
+      gemms.push_back(gemm);
+    }
+  if (small()) gemms.resize(3);
+  prewarm(problems_of(gemms));
+  for (const Gemm& gemm : gemms) expect_outputs(gemm, gemm_inputs(whole(gemm), random));
+
+  // A NaN in D is in amax; nothing is written but zero where D has no elements.
+  TensorMap inputs = gemm_inputs(whole(gemms.front()), random);
+  inputs.at("a").bytes[77 * 256] = 0x7F;
+  expect_outputs(gemms.front(), inputs);
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{0, 64, 64}, {64, 0, 64}, {48, 80, 0}}) {
+    Gemm gemm = make_gemm(m, n, k, "row", "row", Accumulation::promote);
+    gemm.d.amax = true;
+    expect_outputs(gemm, gemm_inputs(whole(gemm), random));
+  }
+}
+
+// The second launch starts from what the first left.
+TEST_F(GemmOutputsOnDevice, AmaxForgetsTheCallBefore) {
+  Random random(23);
+  Gemm gemm = make_gemm(100, 112, 224, "row", "row", Accumulation::promote);
+  gemm.d.amax = true;
+  const Problem problem = whole(gemm);
+  const TensorMap large = gemm_inputs(problem, random);
+  TensorMap zero = large;
+  std::ranges::fill(zero.at("a").bytes, std::uint8_t{0});
+  const Machine& machine = Machine::get();
+  GuardedProblem guarded(problem, large);
+  for (const TensorMap* inputs : std::initializer_list<const TensorMap*>{&large, &large, &zero}) {
+    guarded.refill(*inputs);
+    guarded.launch(machine.context(), machine.stream());
+    machine.synchronize();
+    const double want = value_of(reference::run(problem, *inputs).at("amax"), 0);
+    EXPECT_NEAR(value_of(guarded.read().at("amax"), 0), want, want * 0x1p-10);
+  }
+}
+
+TEST_F(GemmOutputsOnDevice, SwigluOfEveryForm) {
+  Random random(24);
+  std::vector<Gemm> gemms;
+  const auto add = [&](const char* a, const char* b, DType d, Accumulation accumulation) {
+    for (const bool interleave : {false, true})
+      for (const bool limited : {false, true}) {
+        Gemm gemm = make_gemm(150, 212, 400, a, b, accumulation, d);
+        gemm.alpha = 0x1p-6;  // gates of a few units
+        gemm.epilogue = problem::Swiglu{.interleave = interleave, .alpha = 1.0, .limit = {}};
+        if (limited) gemm.epilogue->alpha = 1.702, gemm.epilogue->limit = 3.0;
+        if (limited) gemm.bias = DType::bf16;
+        gemm.d.amax = interleave;
+        gemms.push_back(gemm);
+      }
+  };
+  add("row", "row", DType::fp32, Accumulation::exact);
+  add("128", "128x128", DType::bf16, Accumulation::promote);
+  add("mx32", "mx32 blocked", DType::fp16, Accumulation::exact);
+  add("tensor", "mx32x32", DType::e4m3, Accumulation::promote);
+  add("row", "128 mn", DType::bf16, Accumulation::fast);
+  for (const bool batched : {false, true}) {
+    Gemm gemm = make_gemm(70, 82, 160, "row", "row", Accumulation::promote);
+    gemm.alpha = 0x1p-6;
+    gemm.epilogue = problem::Swiglu{};
+    gemm.b.mn_major = true;
+    if (batched) gemm.a.tensor.shape.insert(gemm.a.tensor.shape.begin(), 2);
+    if (batched) gemm.b.tensor.shape.insert(gemm.b.tensor.shape.begin(), 1);
+    gemms.push_back(gemm);
+  }
+  if (small()) gemms.resize(6);
+  prewarm(problems_of(gemms));
+  for (std::size_t i = 0; i < gemms.size(); ++i)
+    expect_outputs(gemms[i], gemm_inputs(whole(gemms[i]), random),
+                   {.extra_pitch = i % 2 == 0 ? 0 : 3, .shift = static_cast<int>(i % 3)});
+}
+
+TEST_F(GemmOutputsOnDevice, RequantizedBlocks) {
+  Random random(25);
+  std::vector<Gemm> gemms;
+  struct Case {
+    Scaling scaling;
+    Rounding rounding;
+    ScaleLayout layout;
+  };
+  const std::vector<Case> cases = {{Scaling::mx, Rounding::rceil, ScaleLayout::plain},
+                                   {Scaling::mx, Rounding::floor, ScaleLayout::blocked},
+                                   {Scaling::mx, Rounding::ceil, ScaleLayout::blocked},
+                                   {Scaling::mx, Rounding::even, ScaleLayout::plain},
+                                   {Scaling::fp32, Rounding::none, ScaleLayout::plain},
+                                   {Scaling::fp32, Rounding::none, ScaleLayout::mn_major},
+                                   {Scaling::fp32, Rounding::pow2, ScaleLayout::mn_major}};
+  for (const Case& each : cases)
+    for (const bool gated : {false, true})
+      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{150, 420}, {61, 200}}) {
+        Gemm gemm = make_gemm(m, n, 272, "row", "row", Accumulation::exact, DType::e4m3);
+        gemm.d.requant = problem::Recipe{.format = DType::e4m3,
+                                         .scaling = each.scaling,
+                                         .block = {.rows = 1, .cols = each.scaling == Scaling::mx ? 32 : 128},
+                                         .rounding = each.rounding,
+                                         .scale_layout = each.layout,
+                                         .amax_cap = {}};
+        gemm.alpha = 0x1p-6;
+        gemm.d.amax = m == 61;
+        if (gated) gemm.epilogue = problem::Swiglu{.interleave = m == 61, .alpha = 1.0, .limit = {}};
+        if (m == 61) gemm.accumulation = Accumulation::promote;
+        if (m == 61 && each.scaling == Scaling::fp32) gemm.d.requant->amax_cap = 3.0;
+        gemms.push_back(gemm);
+      }
+  Gemm batched = gemms[4];
+  batched.a.tensor.shape.insert(batched.a.tensor.shape.begin(), 3);
+  batched.b.tensor.shape.insert(batched.b.tensor.shape.begin(), 3);
+  ASSERT_EQ(batched.d.requant->scale_layout, ScaleLayout::blocked);
+  gemms.push_back(batched);
+  if (small()) gemms = {gemms[0], gemms[5], gemms[20], gemms.back()};
+  prewarm(problems_of(gemms));
+  for (const Gemm& gemm : gemms) {
+    TensorMap inputs = gemm_inputs(whole(gemm), random);
+    expect_outputs(gemm, inputs, {.extra_pitch = gemm.d.amax ? 7 : 0});
+    // A row of NaN, its blocks' scales included; a row of zeros.
+    inputs.at("a").bytes[3 * 272] = 0x7F;
+    std::fill_n(inputs.at("a").bytes.begin() + std::ptrdiff_t{5} * 272, 272, std::uint8_t{0});
+    expect_outputs(gemm, inputs);
+  }
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{0, 64, 64}, {64, 0, 64}, {48, 80, 0}}) {
+    Gemm empty = gemms.front();
+    empty.a.tensor.shape = {m, k};
+    empty.b.tensor.shape = {n, k};
+    expect_outputs(empty, gemm_inputs(whole(empty), random));
+  }
+}
+
+// The rows of a tensor in the order of `rows`.
+HostTensor rows_of(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
+  HostTensor part = tensor;
+  part.shape[0] = count;
+  const std::size_t bytes = tensor.bytes.size() / static_cast<std::size_t>(tensor.shape[0]);
+  const auto begin = tensor.bytes.begin() + first * static_cast<std::ptrdiff_t>(bytes);
+  part.bytes.assign(begin, begin + count * static_cast<std::ptrdiff_t>(bytes));
+  return part;
+}
+
+TEST_F(GemmOutputsOnDevice, BatchInvariantRowsKeepTheirBits) {
+  Random random(26);
+  constexpr std::int64_t m = 300;
+  std::vector<Gemm> gemms;
+  const auto add = [&](const char* a, const char* b, Accumulation accumulation, DType d) {
+    Gemm gemm = make_gemm(m, 208, 400, a, b, accumulation, d);
+    gemm.batch_invariant = true;
+    gemms.push_back(gemm);
+  };
+  add("row", "row", Accumulation::promote, DType::fp32);
+  add("row", "tensor", Accumulation::fast, DType::bf16);
+  add("128", "128x128", Accumulation::promote, DType::bf16);
+  add("row", "row", Accumulation::exact, DType::fp32);
+  if (small()) gemms.resize(2);
+  for (const Gemm& gemm : gemms) {
+    const TensorMap inputs = gemm_inputs(whole(gemm), random);
+    const HostTensor all = run_guarded(whole(gemm), inputs).at("d");
+    EXPECT_LE(relative_error(all, reference::run(whole(gemm), inputs).at("d")), tolerance(gemm));
+    for (const auto& [first, count] :
+         {std::pair<std::int64_t, std::int64_t>{0, 1}, {299, 1}, {31, 17}, {64, 128}, {5, 200}}) {
+      Gemm part = gemm;
+      part.a.tensor.shape[0] = count;
+      TensorMap some = inputs;
+      some.at("a") = rows_of(inputs.at("a"), first, count);
+      some.at("a_scale") = rows_of(inputs.at("a_scale"), first, count);
+      SCOPED_TRACE(problem::print(whole(part)));
+      EXPECT_EQ(run_guarded(whole(part), some).at("d").bytes, rows_of(all, first, count).bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mxjit::device
