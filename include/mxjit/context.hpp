@@ -10,10 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "mxjit/dequantize.hpp"
 #include "mxjit/error.hpp"
 #include "mxjit/export.h"
 #include "mxjit/gemm.hpp"
+#include "mxjit/pad.hpp"
 #include "mxjit/quantize.hpp"
+#include "mxjit/scales.hpp"
 #include "mxjit/statistics.hpp"
 
 struct CUstream_st;
@@ -104,6 +107,18 @@ class Context {
 
   /// What this context's cache has done so far.
   MXJIT_API Statistics statistics() const;
+
+  /// Decodes, as quantize() quantizes; so do the entries that follow. Each is one launch, whatever the
+  /// extents.
+  MXJIT_API void dequantize(const DequantizeOptions& options, const DequantizeArgs& args, Stream stream);
+
+  /// Moves scale codes from the plain matrix to the blocked layout, and back.
+  MXJIT_API void pack_scales(const PackScalesOptions& options, const PackScalesArgs& args, Stream stream);
+  MXJIT_API void unpack_scales(const PackScalesOptions& options, const PackScalesArgs& args, Stream stream);
+
+  /// Moves groups of rows to starts that are multiples of an alignment, and back.
+  MXJIT_API void pad_groups(const PadGroupsOptions& options, const PadGroupsArgs& args, Stream stream);
+  MXJIT_API void unpad_groups(const PadGroupsOptions& options, const UnpadGroupsArgs& args, Stream stream);
 
   /// Compiles where needed and loads every kernel that the problems of a trace (one JSON object a line; an
   /// extent may be a range) can need, so that calls of them only launch, in a stream capture too. Throws

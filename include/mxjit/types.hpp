@@ -60,6 +60,11 @@ enum class ScaleLayout : std::uint8_t {
 };
 MXJIT_API std::string_view to_string(ScaleLayout layout);
 
+/// Where blocked scale codes lie: one matrix; groups along its rows; groups along its columns; each expert by
+/// itself.
+enum class Placement : std::uint8_t { dense, m_groups, k_groups, per_expert };
+MXJIT_API std::string_view to_string(Placement placement);
+
 /// How a GEMM adds up. promote: FP8 tensor cores, fp32 outside them every 128 of K. fast: the FP8 tensor
 /// cores' own accumulator, about 14 bits. exact: operands decoded to bf16, which is exact, and fp32.
 enum class Accumulation : std::uint8_t { promote, fast, exact };

@@ -26,6 +26,19 @@ __device__ __forceinline__ Vector4 ld_stream(const void* address) {
   return v;
 }
 
+/// 8 bytes, likewise.
+__device__ __forceinline__ Vector2 ld_stream_v2(const void* address) {
+  Vector2 v;
+  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
+  return v;
+}
+
+__device__ __forceinline__ u8 ld_nc_u8(const void* address) {
+  u32 v;
+  asm("ld.global.nc.u8 %0, [%1];" : "=r"(v) : "l"(address));
+  return static_cast<u8>(v);
+}
+
 __device__ __forceinline__ u16 ld_nc_u16(const void* address) {
   u16 v;
   asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(address));
@@ -57,7 +70,7 @@ __device__ __forceinline__ void nanosleep(u32 nanoseconds) {
   asm volatile("nanosleep.u32 %0;" ::"r"(nanoseconds));
 }
 
-/// 16, 8, 4 and 1 bytes that nothing in this kernel reads again.
+/// 16, 8, 4, 2 and 1 bytes that nothing in this kernel reads again.
 __device__ __forceinline__ void st_stream(void* address, Vector4 v) {
   asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
@@ -70,6 +83,10 @@ __device__ __forceinline__ void st_stream(void* address, Vector2 v) {
 
 __device__ __forceinline__ void st_stream(void* address, u32 v) {
   asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ void st_stream(void* address, u16 v) {
+  asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(address), "h"(v) : "memory");
 }
 
 __device__ __forceinline__ void st_stream(void* address, u8 v) {

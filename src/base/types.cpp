@@ -98,6 +98,20 @@ std::string_view to_string(ScaleLayout layout) {
   return "unknown";
 }
 
+std::string_view to_string(Placement placement) {
+  switch (placement) {
+    case Placement::dense:
+      return "dense";
+    case Placement::m_groups:
+      return "m_groups";
+    case Placement::k_groups:
+      return "k_groups";
+    case Placement::per_expert:
+      return "per_expert";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(Accumulation accumulation) {
   switch (accumulation) {
     case Accumulation::promote:

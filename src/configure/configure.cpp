@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "configure/gemm.hpp"
+#include "configure/moves.hpp"
 #include "configure/quantize.hpp"
 #include "mxjit/error.hpp"
 
@@ -13,10 +14,11 @@ std::vector<Configuration> configure(const problem::Problem& problem, const Prof
     return configure_quantize(*quantize, profile);
   }
   if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) return configure_gemm(*gemm, profile);
-  throw Error(ErrorCode::unsupported,
-              fmt::format("op \"{}\" has no kernel in this version; \"quantize\" and \"gemm\" have",
-                          problem::op_name(problem)),
-              "/op");
+  if (auto configuration = configure_move(problem)) return {*std::move(configuration)};
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("op \"{}\" has no kernel in this version; all others have", problem::op_name(problem)),
+      "/op");
 }
 
 }  // namespace mxjit::configure

@@ -10,6 +10,7 @@
 #include "configure/profile.hpp"
 #include "dispatch/gemm_key.hpp"
 #include "dispatch/gemm_launch.hpp"
+#include "dispatch/op_call.hpp"
 #include "dispatch/plan_table.hpp"
 #include "dispatch/quantize_key.hpp"
 #include "dispatch/quantize_launch.hpp"
@@ -56,6 +57,7 @@ struct Context::State {
   const configure::Profile& profile;
   dispatch::PlanTable<dispatch::QuantizeKey, QuantizePlan::State> quantize_plans;
   dispatch::PlanTable<dispatch::GemmKey, GemmPlan::State> gemm_plans;
+  dispatch::PlanTable<dispatch::OpKey, dispatch::OpPlan> op_plans;
   std::atomic<std::uint64_t> loads{0}, load_ns{0};
   bool check_pointers = false;             // in every call, not only in the first of a key
   std::shared_ptr<dispatch::Trace> trace;  // null: none is kept
@@ -80,6 +82,11 @@ struct Context::State {
                                                         const dispatch::GemmKey& key);
   std::shared_ptr<const GemmPlan::State> gemm_plan_of_loaded(const GemmOptions& options,
                                                              const dispatch::GemmKey& key);
+
+  /// Any call of an op that is one kernel: checks, looks up, compiles and loads if needed, launches.
+  void run(const dispatch::OpCall& call, Stream stream);
+  std::shared_ptr<const dispatch::OpPlan> make_op_plan(const dispatch::OpCall& call);
+  std::shared_ptr<const dispatch::OpPlan> op_plan_of_loaded(const dispatch::OpCall& call);
 };
 
 namespace dispatch {

@@ -7,10 +7,8 @@
 #include "dispatch/tensor_check.hpp"
 
 namespace mxjit::dispatch {
-namespace {
 
-// `transposed`: the last two extents lie in memory the other way round than the problem names them.
-problem::TensorSpec spec_of(const Tensor& tensor, bool transposed = false) {
+problem::TensorSpec spec_of(const Tensor& tensor, bool transposed) {
   problem::TensorSpec spec;
   spec.dtype = tensor.dtype;
   const auto rank = static_cast<std::size_t>(tensor.rank);
@@ -24,6 +22,8 @@ problem::TensorSpec spec_of(const Tensor& tensor, bool transposed = false) {
   spec.align = align;
   return spec;
 }
+
+namespace {
 
 std::optional<problem::OperandScaling> scaling_of(const std::optional<OperandScale>& scale) {
   using Span = problem::OperandScaling::Span;

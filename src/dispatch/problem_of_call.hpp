@@ -7,6 +7,10 @@
 
 namespace mxjit::dispatch {
 
+/// A checked tensor with its pitch and alignment as promises. `transposed`: the last two extents lie in
+/// memory the other way round than the problem names them.
+problem::TensorSpec spec_of(const Tensor& tensor, bool transposed = false);
+
 /// Of a checked call: its extents, and the pitches and alignments of its tensors as promises.
 problem::Problem problem_of(const QuantizeOptions& options, const QuantizeArgs& args);
 /// Values select no kernel: alpha is 1, beta 0 or 1.

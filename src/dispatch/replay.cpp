@@ -1,6 +1,7 @@
 #include "dispatch/replay.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "configure/configure.hpp"
@@ -11,16 +12,26 @@
 namespace mxjit::dispatch {
 namespace {
 
-// What the problem promises of the tensor, or null.
-const problem::TensorSpec* promises(const problem::Problem& problem, const std::string& name) {
+problem::Pitch pitch_of(const problem::TensorSpec& spec) { return {.ld = spec.ld, .align = spec.align}; }
+
+// What the problem promises of the tensor, or nothing.
+std::optional<problem::Pitch> promises(const problem::Problem& problem, const std::string& name) {
   if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op))
-    return name == "x" ? &quantize->input : nullptr;
-  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) {
-    if (name == "a") return &gemm->a.tensor;
-    if (name == "b") return &gemm->b.tensor;
-    if (name == "d") return &gemm->d.tensor;
+    if (name == "x") return pitch_of(quantize->input);
+  if (const auto* dequantize = std::get_if<problem::Dequantize>(&problem.op)) {
+    if (name == "q") return pitch_of(dequantize->q);
+    if (name == "x") return dequantize->output_pitch;
   }
-  return nullptr;
+  if (const auto* pack = std::get_if<problem::PackScales>(&problem.op))
+    if (name == "s") return pack->pitch;
+  if (const auto* pad = std::get_if<problem::PadGroups>(&problem.op))
+    if (name == "x") return pitch_of(pad->input);
+  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) {
+    if (name == "a") return pitch_of(gemm->a.tensor);
+    if (name == "b") return pitch_of(gemm->b.tensor);
+    if (name == "d") return pitch_of(gemm->d.tensor);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -39,11 +50,11 @@ void replay(Context& context, const problem::Problem& given) {
     Tensor tensor{.data = nullptr, .dtype = decl.dtype, .rank = static_cast<int>(decl.shape.size())};
     std::copy(decl.shape.begin(), decl.shape.end(), tensor.shape.begin());
     std::int64_t elements = decl.shape.back(), offset = 0;
-    if (const problem::TensorSpec* spec = promises(problem, decl.name)) {
-      elements = tensor.pitch = *spec->ld;
+    if (const auto promised = promises(problem, decl.name)) {
+      elements = tensor.pitch = *promised->ld;
       // Memory comes aligned to more than is promised; less than an element no tensor may be.
-      if (*spec->align < 16)
-        offset = std::max<std::int64_t>(*spec->align, static_cast<std::int64_t>(size_of(decl.dtype)));
+      if (*promised->align < 16)
+        offset = std::max<std::int64_t>(*promised->align, static_cast<std::int64_t>(size_of(decl.dtype)));
     }
     for (std::size_t i = 0; i + 1 < decl.shape.size(); ++i) elements *= decl.shape[i];
     const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(decl.dtype);

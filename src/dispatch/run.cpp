@@ -13,7 +13,6 @@
 #include "mxjit/error.hpp"
 
 namespace mxjit::dispatch {
-namespace {
 
 Tensor take(const DeviceTensors& tensors, const std::string& name) {
   const auto found = tensors.find(name);
@@ -21,6 +20,8 @@ Tensor take(const DeviceTensors& tensors, const std::string& name) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: expected a tensor, got none", name), name);
   return found->second;
 }
+
+namespace {
 
 QuantizeOptions quantize_options(const problem::Quantize& quantize) {
   QuantizeOptions options;
@@ -161,6 +162,7 @@ void launch_problem(Context& context, const problem::Problem& problem, const Dev
     const GemmCall call = gemm_call(*gemm, tensors);
     return context.gemm(call.options, call.args, stream);
   }
+  if (launch_op(context, problem, tensors, stream)) return;
   throw Error(ErrorCode::unsupported, fmt::format("op \"{}\" has no launch", problem::op_name(problem)),
               "/op");
 }

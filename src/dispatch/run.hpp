@@ -13,6 +13,9 @@ namespace mxjit::dispatch {
 /// Tensors in device memory by the names of problem::tensors.
 using DeviceTensors = std::map<std::string, Tensor>;
 
+/// Throws Error(invalid_argument) naming a tensor that is missing.
+Tensor take(const DeviceTensors& tensors, const std::string& name);
+
 /// What Context::gemm is called with for a problem.
 struct GemmCall {
   GemmOptions options;
@@ -31,6 +34,10 @@ std::size_t workspace_size(const problem::Problem& problem);
 /// op or option that has no kernel.
 void launch_problem(Context& context, const problem::Problem& problem, const DeviceTensors& tensors,
                     Stream stream);
+
+/// The part of launch_problem that is of the ops of one kernel each; false for another op.
+bool launch_op(Context& context, const problem::Problem& problem, const DeviceTensors& tensors,
+               Stream stream);
 
 /// Runs a concrete problem on host tensors: allocates, copies, launches and synchronizes a stream of its own.
 /// Inputs must be those of problem::tensors, in dtype and shape. Returns every output. Throws as

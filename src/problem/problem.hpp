@@ -101,10 +101,7 @@ struct Dequantize {
   friend bool operator==(const Dequantize&, const Dequantize&) = default;
 };
 
-/// Where blocked scales lie: one matrix, groups along its rows, groups along its columns, or expert by
-/// expert.
-enum class Placement : std::uint8_t { dense, m_groups, k_groups, per_expert };
-std::string_view to_string(Placement placement);
+using mxjit::Placement;
 
 struct PackScales {
   bool unpack = false;  // op "unpack_scales"

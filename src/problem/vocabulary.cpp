@@ -104,20 +104,6 @@ Block canonical(Block block) {
 
 std::string_view to_string(InputLayout layout) { return layout == InputLayout::row ? "row" : "col"; }
 
-std::string_view to_string(Placement placement) {
-  switch (placement) {
-    case Placement::dense:
-      return "dense";
-    case Placement::m_groups:
-      return "m_groups";
-    case Placement::k_groups:
-      return "k_groups";
-    case Placement::per_expert:
-      return "per_expert";
-  }
-  return "unknown";
-}
-
 std::string_view to_string(GemmGroupKind kind) {
   switch (kind) {
     case GemmGroupKind::m:

@@ -26,7 +26,9 @@ Guarded::Guarded(const problem::TensorDecl& decl, const Placement& placement, co
   const std::size_t element = size_of(shape_.dtype);
   const std::int64_t columns = shape_.shape.back();
   for (std::size_t i = 0; i + 1 < shape_.shape.size(); ++i) rows_ *= shape_.shape[i];
-  const bool scales = name_.starts_with("s_") || name_.ends_with("_scale") || name_.ends_with("_scales");
+  // "s" of u8 is the matrix that pack_scales and unpack_scales move, at any pitch.
+  const bool scales = name_.starts_with("s_") || name_.ends_with("_scale") || name_.ends_with("_scales") ||
+                      (name_ == "s" && shape_.dtype != DType::u8);
   const bool pitched = shape_.shape.size() >= 2 && !scales;
   pitch_ = columns + (pitched ? placement.extra_pitch : 0);
   row_bytes_ = static_cast<std::size_t>(columns) * element;

@@ -134,10 +134,13 @@ TEST(Configure, RefusesByName) {
     return "nothing";
   };
   EXPECT_EQ(refused(quantize(std::string(bf16) + R"(, "pre": {"kind": "rmsnorm", "eps": 1e-6})")), "/pre");
-  EXPECT_EQ(
-      refused(problem::parse(
-          R"({"schema": 1, "op": "pad_groups", "input": {"dtype": "bf16", "shape": [8, 16]}, "groups": {"count": 2}, "alignment": 32})")),
-      "/op");
+  const auto padding = [](const std::string& groups) {
+    return problem::parse(
+        R"({"schema": 1, "op": "pad_groups", "input": {"dtype": "bf16", "shape": [8, 16]}, "groups": {"count": )" +
+        groups + R"(}, "alignment": 32})");
+  };
+  EXPECT_EQ(refused(padding("1025")), "/groups/count");
+  EXPECT_EQ(refused(padding("1024")), "nothing");
   EXPECT_EQ(refused(quantize(bf16)), "nothing");
 }
 
