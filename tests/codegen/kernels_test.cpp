@@ -1,6 +1,9 @@
 // Every quantize kernel compiles for every target without spills. Skipped where there is no NVRTC.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <ostream>
+
 #include "codegen/descriptor.hpp"
 #include "compile/nvrtc.hpp"
 #include "configure/configure.hpp"
@@ -25,6 +28,11 @@ struct Case {
   const char* block;
   const char* axes;
   const char* shape = R"([{"min": 1, "max": 1048576}, 5120])";
+
+  // In place of its bytes.
+  friend void PrintTo(const Case& c, std::ostream* out) {
+    *out << c.input << ' ' << c.block << ' ' << c.axes << ' ' << c.shape;
+  }
 };
 
 class QuantizeKernels : public testing::TestWithParam<Case> {};
