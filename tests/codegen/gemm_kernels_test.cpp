@@ -68,8 +68,10 @@ TEST_F(GemmKernels, BlockTiles) {
   compile_tiles(traits(Accumulation::promote, Form::block_mn_major, Form::block));
 }
 
+class GemmKernelsLong : public GemmKernels {};
+
 // Everything that the epilogue can hold, on every tile.
-TEST_F(GemmKernels, EpiloguesLong) {
+TEST_F(GemmKernelsLong, Epilogues) {
   for (const DType d : {DType::bf16, DType::fp16, DType::fp32})
     for (const bool bulk_store : {true, false})
       for (const auto& base : {traits(Accumulation::fast, Form::row, Form::row, d),
@@ -85,7 +87,7 @@ TEST_F(GemmKernels, EpiloguesLong) {
       }
 }
 
-TEST_F(GemmKernels, E4m3AndAmaxLong) {
+TEST_F(GemmKernelsLong, E4m3AndAmax) {
   for (const bool bulk_store : {true, false})
     for (const auto& base : {traits(Accumulation::fast, Form::row, Form::row, DType::e4m3),
                              traits(Accumulation::promote, Form::row, Form::tensor, DType::e4m3),

@@ -296,7 +296,8 @@ TEST_F(GemmOnDevice, AHundredLaunchesAreBitEqual) {
   const Machine& machine = Machine::get();
   std::vector<Problem> problems;
   const auto add = [&](const char* a, const char* b, Accumulation accumulation) {
-    problems.push_back(whole(make_gemm(611, 1040, 528, a, b, accumulation, DType::bf16)));
+    const std::int64_t part = small() ? 4 : 1;
+    problems.push_back(whole(make_gemm(611 / part, 1040 / part, 528, a, b, accumulation, DType::bf16)));
   };
   add("row", "row", Accumulation::fast);
   add("row", "row", Accumulation::promote);
