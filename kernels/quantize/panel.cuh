@@ -103,12 +103,12 @@ __device__ __forceinline__ void load_panel(const QuantizeParams& p, const Lane<C
   if (wide || lane.columns == 0) return;
     // One row after the other, handed up through the registers: this path is rare, and must be short.
 #pragma unroll 1
-  for (int r = 0; r < rows; ++r) {
+  for (int r = 0; r < rows; ++r, from += pitch) {
 #pragma unroll
     for (int above = 0; above + 1 < rows; ++above)
 #pragma unroll
       for (int w = 0; w < 4; ++w) x[above][w] = x[above + 1][w];
-    load_lane_row(from + r * pitch, r < lane.rows ? lane.columns : 0, x[rows - 1]);
+    load_lane_row(from, r < lane.rows ? lane.columns : 0, x[rows - 1]);
   }
 }
 

@@ -69,7 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bf16", "[128, 128]", R"(["row", "col"])"}, Case{"bf16", "[32, 32]", R"(["row"])"},
                     Case{"fp16", "32", R"(["row", "col"])"}, Case{"fp16", "128", R"(["row"])"},
                     Case{"fp32", "32", R"(["row", "col"])"}, Case{"fp32", "[128, 128]", R"(["row", "col"])"},
-                    Case{"fp32", "32", R"(["row"])"}));
+                    Case{"fp32", "32", R"(["row"])"},
+                    Case{"bf16", "32", R"(["row"])", "[16, {\"min\": 1, \"max\": 65536}, 5120]"},
+                    Case{"bf16", "32", R"(["row", "col"])", "[16, {\"min\": 1, \"max\": 65536}, 5120]"}));
 
 // Float scales. `block` may carry the layout of the scales and groups with it.
 class Fp32Kernels : public testing::TestWithParam<Case> {};
