@@ -54,7 +54,7 @@ TileGeometry col_geometry(const problem::Quantize& problem, const Profile& profi
   if (!is_block(problem.recipe.block, 1, 32) || places_groups(problem)) return {16, 4, 1, 4};
   const std::int64_t enough = plain ? 4096 : 16384;
   if (m / 128 >= enough / std::max<std::int64_t>(n / 128, 1)) return {16, 8, 1, 2};
-  return {16, 4, 1, plain ? 4 : 5};
+  return {16, 4, 1, 4};
 }
 
 Configuration configuration_of(const problem::Quantize& problem, const QuantizeMatrix& matrix,
