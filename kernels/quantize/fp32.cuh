@@ -116,22 +116,11 @@ struct QuantizeFp32 {
       }
     }
     if constexpr (Config::col && !one_factor<Config>) {
-      Pair maxima[4];
-      lane_column_maxima<Config>(x, maxima);
-#pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        maxima[w] = across_lanes<N>(maxima[w], 16);
-        if (lane.index < 16) staging.exchange.pairs[lane.warp_m][lane.index * 4 + w] = maxima[w];
-      }
-      __syncthreads();
-      for (int column = static_cast<int>(threadIdx.x); column < panel_columns; column += Config::threads) {
-        Pair most = staging.exchange.pairs[0][column / 2];
-        for (int warp = 1; warp < Config::warps_m; ++warp)
-          most = N::max_abs(most, staging.exchange.pairs[warp][column / 2]);
+      tile_column_maxima<Config>(lane, x, staging.exchange, [&](int column, Pair most) {
         const Floats wide = N::widen(most);
         staging.col_factors.of[column] =
             factor<Config>(p, __float_as_uint(column % 2 == 0 ? wide.low : wide.high));
-      }
+      });
     }
   }
 

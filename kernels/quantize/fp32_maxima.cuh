@@ -91,22 +91,11 @@ struct Fp32Maxima {
                                                  const Pair (&x)[Config::rows_per_lane][4], int group,
                                                  Staging<Config>& staging) {
     using N = Pairs<Config::input>;
-    Pair maxima[4];
-    lane_column_maxima<Config>(x, maxima);
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      maxima[w] = across_lanes<N>(maxima[w], 16);
-      if (lane.index < 16) staging.exchange.pairs[lane.warp_m][lane.index * 4 + w] = maxima[w];
-    }
-    __syncthreads();
-    for (int c = static_cast<int>(threadIdx.x); c < panel_columns; c += Config::threads) {
-      Pair most = staging.exchange.pairs[0][c / 2];
-      for (int warp = 1; warp < Config::warps_m; ++warp)
-        most = N::max_abs(most, staging.exchange.pairs[warp][c / 2]);
+    tile_column_maxima<Config>(lane, x, staging.exchange, [&](int c, Pair most) {
       const Pair one = c % 2 == 0 ? N::lows(most, most) : N::highs(most, most);
       const i64 column = lane.tile_column + c;
       if (column < p.n) raise(p.amax_col + group * p.n + column, largest_of<N>(one));
-    }
+    });
   }
 
   /// Of a tile whose rows several groups own, or none does: every lane by itself.

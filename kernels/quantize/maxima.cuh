@@ -70,6 +70,29 @@ __device__ __forceinline__ void lane_column_maxima(const Pair (&x)[Config::rows_
   }
 }
 
+/// Down all rows of a tile that is one panel wide: calls visit(column, maxima of its pair of columns), every
+/// column by one thread of the block.
+template <class Config, class Exchange, class Pair, class Visit>
+__device__ __forceinline__ void tile_column_maxima(const Lane<Config>& lane,
+                                                   const Pair (&x)[Config::rows_per_lane][4],
+                                                   Exchange& exchange, const Visit& visit) {
+  using N = Pairs<Config::input>;
+  Pair maxima[4];
+  lane_column_maxima<Config>(x, maxima);
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    maxima[w] = across_lanes<N>(maxima[w], 16);
+    if (lane.index < 16) exchange.pairs[lane.warp_m][lane.index * 4 + w] = maxima[w];
+  }
+  __syncthreads();
+  for (int column = static_cast<int>(threadIdx.x); column < panel_columns; column += Config::threads) {
+    Pair most = exchange.pairs[0][column / 2];
+    for (int warp = 1; warp < Config::warps_m; ++warp)
+      most = N::max_abs(most, exchange.pairs[warp][column / 2]);
+    visit(column, most);
+  }
+}
+
 /// Blocks down columns. maxima[w]: columns 2 * w and 2 * w + 1 of the lane.
 template <class Config, class Exchange, class Pair>
 __device__ __forceinline__ void column_maxima(const Lane<Config>& lane,

@@ -16,23 +16,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "emulation/device/services.hpp"
+
 namespace mxjit::emulation {
 namespace {
-
-// As device/emulation.hpp declares them to the kernel.
-struct Services {
-  const void* (*exchange)(const char* what, const void* deposit, unsigned bytes);
-  void (*barrier)(int id, int threads);
-  void (*wait)(const char* what, bool (*done)(const void* state, unsigned argument), const void* state,
-               unsigned argument);
-  void (*check)(const char* what, const void* address, unsigned bytes);
-  void (*fail)(const char* what);
-  unsigned char* dynamic_shared;
-};
-
-struct Index {
-  unsigned x, y, z;
-};
 
 class Allocations {
  public:

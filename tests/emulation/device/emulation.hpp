@@ -1,6 +1,8 @@
 // CUDA C++ for the host compiler: what a kernel's source expects of the language and of the device, for one
-// thread of an emulated grid. Included before every emulated source; needs no other header.
+// thread of an emulated grid. Included before every emulated source.
 #pragma once
+
+#include "services.hpp"
 
 #define __device__
 #define __global__
@@ -10,31 +12,6 @@
 #define __align__(bytes) alignas(bytes)
 // One thread block runs at a time, so its static shared variables can be the program's.
 #define __shared__ static
-
-namespace mxjit::emulation {
-
-/// What the emulator does for the running thread; see emulator.hpp.
-struct Services {
-  /// Blocks until the warp's 32 lanes have called it with the same `what`; returns their deposits, lane by
-  /// lane.
-  const void* (*exchange)(const char* what, const void* deposit, unsigned bytes);
-  /// Blocks until `threads` threads of the block (0: all that still run) have come to barrier `id`.
-  void (*barrier)(int id, int threads);
-  /// Blocks until `done(state)`.
-  void (*wait)(const char* what, bool (*done)(const void* state, unsigned argument), const void* state,
-               unsigned argument);
-  /// Refuses an access of device memory outside every allocation, or not aligned to its size.
-  void (*check)(const char* what, const void* address, unsigned bytes);
-  /// Ends the launch with an error.
-  void (*fail)(const char* what);
-  unsigned char* dynamic_shared;
-};
-
-struct Index {
-  unsigned x, y, z;
-};
-
-}  // namespace mxjit::emulation
 
 // Set by the emulator: once, and for each thread before it runs.
 extern "C" {
