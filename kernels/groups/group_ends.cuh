@@ -5,20 +5,11 @@
 // neither fall nor leave it, so that what follows from them stays inside the tensors.
 #pragma once
 
+#include "groups/faults.cuh"
 #include "groups/params.cuh"
 #include "ptx/memory.cuh"
 
 namespace mxjit {
-
-/// What is wrong, as status[0] says it; status[1] is the group and status[2] its end or start.
-enum class Fault : i32 { end_falls = 1, end_outside = 2, size_unaligned = 3, start_outside = 4 };
-
-/// The first fault stays.
-__device__ __forceinline__ void report_fault(const GroupParams& p, Fault fault, int group, i32 value) {
-  if (p.status == nullptr || atomicCAS(p.status, 0, static_cast<i32>(fault)) != 0) return;
-  p.status[1] = group;
-  p.status[2] = value;
-}
 
 struct GroupEnds {
   i32 ends[most_groups];
@@ -80,16 +71,9 @@ struct GroupEnds {
       i32 start = static_cast<i32>(ptx::shfl_up(static_cast<u32>(end), 1));
       i32 raw_start = static_cast<i32>(ptx::shfl_up(static_cast<u32>(raw), 1));
       if (lane == 0) start = before, raw_start = raw_before;
-      if (real && blockIdx.x == 0) {
-        if (raw < 0 || raw > p.limit) {
-          report_fault(p, Fault::end_outside, group, raw);
-        } else if (raw < raw_start) {
-          report_fault(p, Fault::end_falls, group, raw);
-        } else if ((static_cast<u32>(raw) - static_cast<u32>(raw_start)) % static_cast<u32>(p.alignment) !=
-                   0) {
-          report_fault(p, Fault::size_unaligned, group, raw);
-        }
-      }
+      if (blockIdx.x == 0)
+        report_first_fault(p.status, real ? end_fault(raw, raw_start, p.limit, p.alignment) : Fault::none,
+                           group, raw);
       const u32 rounded = (static_cast<u32>(end - start) + unit - 1) / unit * unit;
       u32 sum = rounded;
 #pragma unroll 1

@@ -60,13 +60,13 @@ struct GroupsPad {
     const i32 start = static_cast<i32>(ptx::ld_nc_u32(p.given_starts + group));
     const i64 source = start + (row - groups.start(group));
     if (start < 0 || start + i64{groups.size(group)} > p.from_rows) {
-      report_fault(p.groups, Fault::start_outside, group, start);
+      report_fault(p.groups.status, Fault::start_outside, group, start);
       if (source < 0 || source >= p.from_rows) return -1;
     }
     return source;
   }
 
-  static __device__ __forceinline__ void load(const u8* from, Vector4& v) { v = ptx::ld_stream(from); }
+  static __device__ __forceinline__ void load(const u8* from, Vector4& v) { v = ptx::ld_nc_v4(from); }
   static __device__ __forceinline__ void load(const u8* from, u32& v) { v = ptx::ld_nc_u32(from); }
   static __device__ __forceinline__ void load(const u8* from, u16& v) { v = ptx::ld_nc_u16(from); }
   static __device__ __forceinline__ void load(const u8* from, u8& v) { v = ptx::ld_nc_u8(from); }
@@ -79,7 +79,7 @@ struct GroupsPad {
     for (i64 at = i64{lane} * bytes; at < p.row_bytes; at += stride) {
       Piece piece{};
       if (real) load(from + at, piece);
-      ptx::st_stream(to + at, piece);
+      ptx::st_global(to + at, piece);
     }
   }
 };

@@ -1,4 +1,6 @@
-// Loads and stores with cache hints, shuffles: one wrapper per instruction.
+// Loads, stores, shuffles: one wrapper per instruction. None has a cache hint: lines that are to leave the
+// cache first displace each other and leave what other kernels left there, which costs 2 to 8 %
+// (tools/bench/README.md).
 #pragma once
 
 #include "ptx/types.cuh"
@@ -17,19 +19,19 @@ struct alignas(8) Vector2 {
 
 namespace mxjit::ptx {
 
-/// 16 bytes that this kernel reads once and never writes.
-__device__ __forceinline__ Vector4 ld_stream(const void* address) {
+/// 16 bytes that this kernel never writes.
+__device__ __forceinline__ Vector4 ld_nc_v4(const void* address) {
   Vector4 v;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(address));
   return v;
 }
 
 /// 8 bytes, likewise.
-__device__ __forceinline__ Vector2 ld_stream_v2(const void* address) {
+__device__ __forceinline__ Vector2 ld_nc_v2(const void* address) {
   Vector2 v;
-  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
+  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
   return v;
 }
 
@@ -70,27 +72,27 @@ __device__ __forceinline__ void nanosleep(u32 nanoseconds) {
   asm volatile("nanosleep.u32 %0;" ::"r"(nanoseconds));
 }
 
-/// 16, 8, 4, 2 and 1 bytes that nothing in this kernel reads again.
-__device__ __forceinline__ void st_stream(void* address, Vector4 v) {
-  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
+/// 16, 8, 4, 2 and 1 bytes.
+__device__ __forceinline__ void st_global(void* address, Vector4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
                : "memory");
 }
 
-__device__ __forceinline__ void st_stream(void* address, Vector2 v) {
-  asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(v.x), "r"(v.y) : "memory");
+__device__ __forceinline__ void st_global(void* address, Vector2 v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(v.x), "r"(v.y) : "memory");
 }
 
-__device__ __forceinline__ void st_stream(void* address, u32 v) {
-  asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+__device__ __forceinline__ void st_global(void* address, u32 v) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 
-__device__ __forceinline__ void st_stream(void* address, u16 v) {
-  asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(address), "h"(v) : "memory");
+__device__ __forceinline__ void st_global(void* address, u16 v) {
+  asm volatile("st.global.u16 [%0], %1;" ::"l"(address), "h"(v) : "memory");
 }
 
-__device__ __forceinline__ void st_stream(void* address, u8 v) {
-  asm volatile("st.global.cs.u8 [%0], %1;" ::"l"(address), "r"(u32{v}) : "memory");
+__device__ __forceinline__ void st_global(void* address, u8 v) {
+  asm volatile("st.global.u8 [%0], %1;" ::"l"(address), "r"(u32{v}) : "memory");
 }
 
 /// The value of the lane whose index differs by `mask`; every lane of the warp takes part.

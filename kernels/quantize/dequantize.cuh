@@ -72,7 +72,7 @@ struct QuantizeDequantize {
     float scales[8];
 #pragma unroll
     for (int r = 0; r < 8; ++r) {
-      q[r] = owned ? ptx::ld_stream_v2(p.q + (row + r) * p.ld_q + column) : Vector2{0, 0};
+      q[r] = owned ? ptx::ld_nc_v2(p.q + (row + r) * p.ld_q + column) : Vector2{0, 0};
       if (r == 0 || !same_for_rows<Config>) {
         scales[r] = owned ? scale<Config>(p, groups, group, row + r, column) : 0.0f;
       } else {
@@ -121,13 +121,13 @@ struct QuantizeDequantize {
   template <class Config>
   static __device__ __forceinline__ void store(u8* to, const float (&v)[8]) {
     if constexpr (Config::output == Element::fp32) {
-      ptx::st_stream(to, Vector4{__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+      ptx::st_global(to, Vector4{__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
                                  __float_as_uint(v[3])});
-      ptx::st_stream(to + 16, Vector4{__float_as_uint(v[4]), __float_as_uint(v[5]), __float_as_uint(v[6]),
+      ptx::st_global(to + 16, Vector4{__float_as_uint(v[4]), __float_as_uint(v[5]), __float_as_uint(v[6]),
                                       __float_as_uint(v[7])});
     } else {
       constexpr Element type = Config::output;
-      ptx::st_stream(to, Vector4{pack_pair<type>(v[0], v[1]), pack_pair<type>(v[2], v[3]),
+      ptx::st_global(to, Vector4{pack_pair<type>(v[0], v[1]), pack_pair<type>(v[2], v[3]),
                                  pack_pair<type>(v[4], v[5]), pack_pair<type>(v[6], v[7])});
     }
   }

@@ -74,12 +74,12 @@ struct QuantizeFp32Rows {
       bytes[i] = scaled_bytes<Config::format, N>(x[2 * i], x[2 * i + 1], factor);
     u8* to = p.q_row + row * p.ld_q_row + element;
     if ((p.wide & wide_q_row) != 0 && left >= unit) {
-      if constexpr (unit == 8) ptx::st_stream(to, Vector2{bytes[0], bytes[1]});
-      if constexpr (unit == 4) ptx::st_stream(to, bytes[0]);
+      if constexpr (unit == 8) ptx::st_global(to, Vector2{bytes[0], bytes[1]});
+      if constexpr (unit == 4) ptx::st_global(to, bytes[0]);
     } else {
       u64 rest = unit == 8 ? u64{bytes[unit / 4 - 1]} << 32 | bytes[0] : bytes[0];
 #pragma unroll 1
-      for (int i = 0; i < unit && i < left; ++i, rest >>= 8) ptx::st_stream(to + i, static_cast<u8>(rest));
+      for (int i = 0; i < unit && i < left; ++i, rest >>= 8) ptx::st_global(to + i, static_cast<u8>(rest));
     }
   }
 
@@ -114,7 +114,7 @@ struct QuantizeFp32Rows {
   static __device__ __forceinline__ float finish(const Params& p, i64 row, int thread, u32 amax) {
     const float factor = factor_of<Config::format, Config::rounding>(amax, p.amax_cap);
     if (thread == 0 && row < p.m)
-      ptx::st_stream(static_cast<float*>(p.s_row) + row, __float_as_uint(scale_of(factor)));
+      ptx::st_global(static_cast<float*>(p.s_row) + row, __float_as_uint(scale_of(factor)));
     return factor;
   }
 

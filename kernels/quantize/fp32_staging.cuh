@@ -49,7 +49,7 @@ struct FloatScales {
 };
 
 __device__ __forceinline__ void store_float(float* to, float value) {
-  ptx::st_stream(to, __float_as_uint(value));
+  ptx::st_global(to, __float_as_uint(value));
 }
 
 /// The scales of `rows` rows of `panels` blocks from (row, block) on; factor(row, panel) counts from there.

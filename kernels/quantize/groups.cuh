@@ -3,13 +3,11 @@
 // do not, so that nothing outside the outputs is written.
 #pragma once
 
+#include "groups/faults.cuh"
 #include "ptx/memory.cuh"
 #include "quantize/params.cuh"
 
 namespace mxjit {
-
-/// What is wrong with group ends, as status[0] says it; status[1] is the group and status[2] its end.
-enum GroupFault : i32 { end_falls = 1, end_outside = 2, size_unaligned = 3 };
 
 /// Group ends with what the groups before them take: rows and columns of codes, padded to whole tiles.
 template <int most>
@@ -65,19 +63,8 @@ __device__ __forceinline__ void read_groups(const QuantizeParams& p, bool report
     if (report && p.status != nullptr) {
       i32 previous = static_cast<i32>(ptx::shfl_up(static_cast<u32>(raw), 1));
       if (lane == 0) previous = raw_before;
-      i32 fault = 0;
-      if (raw < 0 || raw > p.m) {
-        fault = end_outside;
-      } else if (raw < previous) {
-        fault = end_falls;
-      } else if ((raw - previous) % alignment != 0) {
-        fault = size_unaligned;
-      }
-      // The first one stays.
-      if (group < p.groups && fault != 0 && atomicCAS(p.status, 0, fault) == 0) {
-        p.status[1] = group;
-        p.status[2] = raw;
-      }
+      report_first_fault(p.status, group < p.groups ? end_fault(raw, previous, p.m, alignment) : Fault::none,
+                         group, raw);
       raw_before = static_cast<i32>(ptx::shfl(static_cast<u32>(raw), 31));
     }
 

@@ -44,7 +44,7 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
     for (int row = thread; row < 128; row += threads) {
       const u32 codes = tiles->codes(row) & 0xFF;
       for (int b = column; b < end; ++b) {
-        ptx::st_stream(to + CodeTile::word(row) * 4 + b, static_cast<u8>(b == column ? codes : 0));
+        ptx::st_global(to + CodeTile::word(row) * 4 + b, static_cast<u8>(b == column ? codes : 0));
       }
     }
   } else {
@@ -52,9 +52,9 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
 #pragma unroll 1
     for (int i = thread; i < 32 * count && i / 32 < left; i += threads) {
       if (s.wide) {
-        ptx::st_stream(to + i * 16, reinterpret_cast<const Vector4*>(tiles)[i]);
+        ptx::st_global(to + i * 16, reinterpret_cast<const Vector4*>(tiles)[i]);
       } else {
-        for (int b = 0; b < 16; ++b) ptx::st_stream(to + i * 16 + b, tiles[i / 32].bytes[i % 32 * 16 + b]);
+        for (int b = 0; b < 16; ++b) ptx::st_global(to + i * 16 + b, tiles[i / 32].bytes[i % 32 * 16 + b]);
       }
     }
   }
@@ -72,12 +72,12 @@ __device__ __forceinline__ void store_plain_codes(const CodeTile* tiles, const S
     const u32 codes = tiles[tile].codes(row);
     u8* to = s.data + (s.row + row) / block_rows * s.pitch + block;
     if constexpr (blocks_across == 1) {
-      ptx::st_stream(to, static_cast<u8>(codes));
+      ptx::st_global(to, static_cast<u8>(codes));
     } else if (s.wide && block + 4 <= s.blocks) {
-      ptx::st_stream(to, codes);
+      ptx::st_global(to, codes);
     } else {
       for (int b = 0; b < 4 && block + b < s.blocks; ++b)
-        ptx::st_stream(to + b, static_cast<u8>(codes >> 8 * b));
+        ptx::st_global(to + b, static_cast<u8>(codes >> 8 * b));
     }
   }
 }

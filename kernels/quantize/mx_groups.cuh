@@ -15,9 +15,9 @@ __device__ __forceinline__ void zero_share(u8* to, i64 begin, i64 end) {
   const i64 stride = i64{gridDim.x} * gridDim.y * gridDim.z * threads;
   for (i64 i = begin + 4 * (block * threads + threadIdx.x); i < end; i += 4 * stride) {
     if (i + 4 <= end && reinterpret_cast<u64>(to + i) % 4 == 0) {
-      ptx::st_stream(to + i, u32{0});
+      ptx::st_global(to + i, u32{0});
     } else {
-      for (i64 b = i; b < i + 4 && b < end; ++b) ptx::st_stream(to + b, u8{0});
+      for (i64 b = i; b < i + 4 && b < end; ++b) ptx::st_global(to + b, u8{0});
     }
   }
 }
@@ -25,10 +25,10 @@ __device__ __forceinline__ void zero_share(u8* to, i64 begin, i64 end) {
 /// Four codes, or as many as `count`, of one word of a tile.
 __device__ __forceinline__ void store_word(u8* to, u32 codes, int first, int count) {
   if (count == 4 && reinterpret_cast<u64>(to) % 4 == 0) {
-    ptx::st_stream(to, codes);
+    ptx::st_global(to, codes);
   } else {
     for (int b = first; b < first + count; ++b)
-      ptx::st_stream(to + b, static_cast<u8>(codes >> 8 * (b - first)));
+      ptx::st_global(to + b, static_cast<u8>(codes >> 8 * (b - first)));
   }
 }
 
@@ -36,9 +36,9 @@ template <int threads>
 __device__ __forceinline__ void store_tile(u8* to, const CodeTile& tile) {
   for (int i = static_cast<int>(threadIdx.x); i < 32; i += threads) {
     if (reinterpret_cast<u64>(to) % 16 == 0) {
-      ptx::st_stream(to + i * 16, reinterpret_cast<const Vector4*>(tile.bytes)[i]);
+      ptx::st_global(to + i * 16, reinterpret_cast<const Vector4*>(tile.bytes)[i]);
     } else {
-      for (int b = 0; b < 16; ++b) ptx::st_stream(to + i * 16 + b, tile.bytes[i * 16 + b]);
+      for (int b = 0; b < 16; ++b) ptx::st_global(to + i * 16 + b, tile.bytes[i * 16 + b]);
     }
   }
 }

@@ -47,20 +47,20 @@ struct Lane {
 
 /// 16 bytes of a row.
 __device__ __forceinline__ void load_unit(const u8* from, u32 (&to)[4]) {
-  const Vector4 v = ptx::ld_stream(from);
+  const Vector4 v = ptx::ld_nc_v4(from);
   to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
 
 __device__ __forceinline__ void load_unit(const u8* from, Vector2 (&to)[2]) {
-  const Vector4 v = ptx::ld_stream(from);
+  const Vector4 v = ptx::ld_nc_v4(from);
   to[0] = {v.x, v.y}, to[1] = {v.z, v.w};
 }
 
 __device__ __forceinline__ void load_lane_row(const u8* from, u32 (&to)[4]) { load_unit(from, to); }
 
 __device__ __forceinline__ void load_lane_row(const u8* from, Vector2 (&to)[4]) {
-  const Vector4 a = ptx::ld_stream(from);
-  const Vector4 b = ptx::ld_stream(from + 16);
+  const Vector4 a = ptx::ld_nc_v4(from);
+  const Vector4 b = ptx::ld_nc_v4(from + 16);
   to[0] = {a.x, a.y}, to[1] = {a.z, a.w}, to[2] = {b.x, b.y}, to[3] = {b.z, b.w};
 }
 
@@ -119,11 +119,11 @@ __device__ __forceinline__ void store_lane_row(const QuantizeParams& p, const La
   if (r >= lane.rows) return;
   u8* to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
   if ((p.wide & wide_q_row) != 0 && lane.columns == lane_columns) {
-    ptx::st_stream(to, bytes);
+    ptx::st_global(to, bytes);
   } else {
     u64 left = u64{bytes.y} << 32 | bytes.x;
 #pragma unroll 1
-    for (int i = 0; i < lane.columns; ++i, left >>= 8) ptx::st_stream(to + i, static_cast<u8>(left));
+    for (int i = 0; i < lane.columns; ++i, left >>= 8) ptx::st_global(to + i, static_cast<u8>(left));
   }
 }
 

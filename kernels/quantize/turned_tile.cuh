@@ -36,14 +36,14 @@ struct alignas(16) TurnedTile {
       for (int i = 0; i < count; ++i, to += step * pitch) {
         const int column = first + i * step;
         if (column < columns_left)
-          ptx::st_stream(to, *reinterpret_cast<const Vector4*>(bytes + offset(column, chunk)));
+          ptx::st_global(to, *reinterpret_cast<const Vector4*>(bytes + offset(column, chunk)));
       }
     } else {
 #pragma unroll 1
       for (int i = 0; i < count * 16; ++i) {
         const int column = first + i / 16 * step, b = i % 16;
         if (column < columns_left && chunk * 16 + b < rows_left)
-          ptx::st_stream(to + i / 16 * step * pitch + b, bytes[offset(column, chunk) + b]);
+          ptx::st_global(to + i / 16 * step * pitch + b, bytes[offset(column, chunk) + b]);
       }
     }
   }

@@ -99,14 +99,14 @@ struct ScalesPack {
     }
     u8* const to = p.to + at;
     if (at + 16 <= p.blocked_bytes && reinterpret_cast<u64>(to) % 16 == 0) {
-      ptx::st_stream(to, Vector4{words[0], words[1], words[2], words[3]});
+      ptx::st_global(to, Vector4{words[0], words[1], words[2], words[3]});
       return;
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
 #pragma unroll 1
       for (int b = 0; b < 4 && at + 4 * i + b < p.blocked_bytes; ++b)
-        ptx::st_stream(to + 4 * i + b, static_cast<u8>(words[i] >> 8 * b));
+        ptx::st_global(to + 4 * i + b, static_cast<u8>(words[i] >> 8 * b));
     }
   }
 
@@ -115,7 +115,7 @@ struct ScalesPack {
     const u8* const from = tile + chunk * 16;
     u32 words[4] = {};
     if (reinterpret_cast<u64>(from) % 16 == 0) {
-      const Vector4 v = ptx::ld_stream(from);
+      const Vector4 v = ptx::ld_nc_v4(from);
       words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
     } else {
 #pragma unroll
@@ -130,10 +130,10 @@ struct ScalesPack {
       u8* to = p.to + (source.row + row) * p.pitch + source.column;
       if (row >= source.rows) continue;
       if (source.columns == 4 && reinterpret_cast<u64>(to) % 4 == 0) {
-        ptx::st_stream(to, words[i]);
+        ptx::st_global(to, words[i]);
       } else {
 #pragma unroll 1
-        for (int c = 0; c < source.columns; ++c) ptx::st_stream(to + c, static_cast<u8>(words[i] >> 8 * c));
+        for (int c = 0; c < source.columns; ++c) ptx::st_global(to + c, static_cast<u8>(words[i] >> 8 * c));
       }
     }
   }
@@ -143,7 +143,7 @@ struct ScalesPack {
     for (i64 r = row + blockIdx.x; r < p.rows; r += gridDim.x) {
 #pragma unroll 1
       for (i64 c = column + threadIdx.x; c < p.columns; c += blockDim.x)
-        ptx::st_stream(p.to + r * p.pitch + c, u8{0});
+        ptx::st_global(p.to + r * p.pitch + c, u8{0});
     }
   }
 };

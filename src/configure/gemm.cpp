@@ -169,6 +169,12 @@ bool open_bulk(const problem::TensorSpec& tensor) {
 
 bool may_be_bulk(const problem::TensorSpec& tensor) { return promises_bulk(tensor) || open_bulk(tensor); }
 
+// The copy engine writes whole pieces of 16 bytes: past the end of D's rows where they are no multiple.
+bool whole_pieces(const problem::Gemm& problem) {
+  const problem::Extent n = problem::gemm_extents(problem).n;
+  return !n.is_range() && n.max * static_cast<std::int64_t>(size_of(problem.d.tensor.dtype)) % 16 == 0;
+}
+
 // The tiles that problems with M in [low, high] can get: M counts by the 64 rows that every tile height is a
 // multiple of; where a tile is higher than M, each row that is loaded counts.
 void collect_tiles(const GemmTraits& traits, problem::Extent m, std::int64_t n, std::int64_t k, int sm_count,
@@ -316,7 +322,7 @@ GemmTraits gemm_traits(const problem::Gemm& problem) {
   traits.batch_invariant = problem.batch_invariant;
   traits.beta = static_cast<float>(problem.beta) != 0.0F;  // a launch takes a float
   traits.bulk_loads = promises_bulk(problem.a.tensor) && promises_bulk(problem.b.tensor);
-  traits.bulk_store = promises_bulk(problem.d.tensor);
+  traits.bulk_store = promises_bulk(problem.d.tensor) && whole_pieces(problem);
   return traits;
 }
 
@@ -328,7 +334,8 @@ std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Prof
   std::vector<Configuration> found;
   GemmTraits traits = gemm_traits(problem);
   // What no field promises may or may not fit, problem by problem.
-  const bool open_store = open_bulk(problem.d.tensor);
+  const bool open_store = extents.n.is_range() ? may_be_bulk(problem.d.tensor)
+                                               : open_bulk(problem.d.tensor) && whole_pieces(problem);
   bool general = !traits.bulk_loads || extents.k.min == 0 ||
                  !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max);
   traits.bulk_loads = may_be_bulk(problem.a.tensor) && may_be_bulk(problem.b.tensor);

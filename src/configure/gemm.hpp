@@ -43,7 +43,7 @@ struct GemmTraits {
   bool batch_invariant = false;  // one tile for every M
   bool beta = false;             // C is added
   bool bulk_loads = true;        // both operands K-major, bases and pitches multiples of 16 bytes
-  bool bulk_store = true;        // d: base and pitch multiples of 16 bytes
+  bool bulk_store = true;        // d: base, pitch and the bytes of a row multiples of 16
   friend bool operator==(const GemmTraits&, const GemmTraits&) = default;
 
   static constexpr std::uint8_t no_bias = 255;

@@ -38,6 +38,12 @@ bool bulk(const Tensor& tensor) noexcept {
          bytes < (std::uint64_t{1} << 40);
 }
 
+// The copy engine writes whole pieces of 16 bytes: past the end of rows that are no multiple.
+bool bulk_rows(const Tensor& tensor) noexcept {
+  const std::int64_t columns = tensor.rank > 0 ? tensor.shape[static_cast<std::size_t>(tensor.rank) - 1] : 0;
+  return static_cast<std::uint64_t>(columns) * size_of_element(tensor.dtype) % 16 == 0;
+}
+
 std::uint64_t word(const GemmTraits::Operand& operand) noexcept {
   return static_cast<std::uint64_t>(operand.dtype) | static_cast<std::uint64_t>(operand.form) << 8 |
          std::uint64_t{operand.block_rows} << 16 | std::uint64_t{operand.block_cols} << 24 |
@@ -81,7 +87,7 @@ GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcep
   traits.batch_invariant = options.batch_invariant;
   traits.beta = args.beta != 0.0F;
   traits.bulk_loads = bulk(args.a) && bulk(args.b);
-  traits.bulk_store = bulk(args.d);
+  traits.bulk_store = bulk(args.d) && bulk_rows(args.d);
   return traits;
 }
 

@@ -66,8 +66,7 @@ TEST_F(OpsOnDevice, PacksAtAnyPlace) { expect_at_any_place(thinned(packs(), 7), 
 TEST_F(OpsOnDevice, EveryPad) { expect_all(thinned(pads(), 41), 45); }
 TEST_F(OpsOnDevice, PadsAtAnyPlace) { expect_at_any_place(thinned(pads(), 53), 46); }
 
-// One fault at a time: which of several comes first is left to chance. Which groups are faulty, and what the
-// status says of them.
+// Which groups are faulty, and what the status says of the first of them.
 struct Fault {
   std::vector<std::int32_t> offsets;
   std::array<std::int32_t, 4> status;
@@ -115,7 +114,7 @@ TEST_F(OpsOnDevice, FaultyGroupsOfADequantization) {
     for (const Fault& fault :
          {Fault{{32, 64, 64, 256}, {}}, Fault{{32, 64, 32, 256}, {1, 2, 32, 0}},
           Fault{{64, most, 96, 128}, {2, 1, most, 0}}, Fault{{least, 64, 96, 256}, {2, 0, least, 0}},
-          Fault{{32, 65, 129, 257}, {3, 1, 65, 0}}}) {
+          Fault{{32, 65, 129, 257}, {3, 1, 65, 0}}, Fault{{32, 300, 16, -1}, {2, 1, 300, 0}}}) {
       inputs["offsets"] = words(fault.offsets);
       expect_status(problem, inputs, fault.status);
     }

@@ -62,7 +62,7 @@ void expect_refused(const std::string& body, const std::string& reason, const Gr
 TEST(Emulator, RunsEveryThreadOfEveryBlock) {
   Allocation memory(2 * 3 * 4 * 64);
   run_body(
-      "ptx::st_stream(p.out + ((blockIdx.z * 3 + blockIdx.y) * 2 + blockIdx.x) * blockDim.x + threadIdx.x,"
+      "ptx::st_global(p.out + ((blockIdx.z * 3 + blockIdx.y) * 2 + blockIdx.x) * blockDim.x + threadIdx.x,"
       "               u32(gridDim.x + gridDim.y + gridDim.z + threadIdx.x));",
       memory.values.data(), 0, {.blocks = {2, 3, 4}, .threads = 64});
   for (std::size_t i = 0; i < memory.values.size(); ++i) ASSERT_EQ(memory.values[i], 9 + i % 64) << i;
@@ -73,7 +73,7 @@ TEST(Emulator, ShufflesWithinAWarp) {
   run_body(
       "u32 v = threadIdx.x; for (u32 m = 1; m < 32; m *= 2) v += ptx::shfl_xor(v, m);"
       "v += ptx::shfl_up(threadIdx.x, 1) + 1000 * ptx::shfl(threadIdx.x, 5);"
-      "ptx::st_stream(p.out + threadIdx.x, v);",
+      "ptx::st_global(p.out + threadIdx.x, v);",
       memory.values.data(), 0, {.threads = 64});
   for (unsigned i = 0; i < 64; ++i) {
     const unsigned warp = i / 32 * 32, sum = 32 * warp + 31 * 16, up = i % 32 == 0 ? i : i - 1;
@@ -85,7 +85,7 @@ TEST(Emulator, BarriersOrderSharedMemory) {
   Allocation memory(256);
   run_body(
       "__shared__ u32 all[256]; all[threadIdx.x] = threadIdx.x * 3; __syncthreads();"
-      "ptx::st_stream(p.out + threadIdx.x, all[255 - threadIdx.x]);",
+      "ptx::st_global(p.out + threadIdx.x, all[255 - threadIdx.x]);",
       memory.values.data(), 0, {.threads = 256});
   for (unsigned i = 0; i < 256; ++i) ASSERT_EQ(memory.values[i], (255 - i) * 3);
 }
@@ -95,7 +95,7 @@ TEST(Emulator, AMissingBarrierShows) {
   Allocation memory(64 * 32);
   run_body(
       "__shared__ u32 all[64]; all[threadIdx.x] = 1 + blockIdx.x;"
-      "ptx::st_stream(p.out + blockIdx.x * 64 + threadIdx.x, all[63 - threadIdx.x]);",
+      "ptx::st_global(p.out + blockIdx.x * 64 + threadIdx.x, all[63 - threadIdx.x]);",
       memory.values.data(), 0, {.blocks = {32, 1, 1}, .threads = 64});
   unsigned wrong_low = 0, wrong_high = 0;
   for (unsigned i = 0; i < 64 * 32; ++i)
@@ -110,9 +110,9 @@ TEST(Emulator, MbarriersCountArrivalsAndParity) {
       "u64* b = reinterpret_cast<u64*>(ptx::dynamic_shared());"
       "if (threadIdx.x == 0) ptx::mbarrier_init(b, 32); __syncthreads();"
       "for (u32 round = 0; round < 3; ++round) {"
-      "  if (threadIdx.x < 32) { ptx::st_stream(p.out + threadIdx.x, round + 1); ptx::mbarrier_arrive(b); }"
+      "  if (threadIdx.x < 32) { ptx::st_global(p.out + threadIdx.x, round + 1); ptx::mbarrier_arrive(b); }"
       "  else { ptx::mbarrier_wait(b, round % 2);"
-      "         ptx::st_stream(p.out + threadIdx.x, *(volatile u32*)(p.out + threadIdx.x - 32)); }"
+      "         ptx::st_global(p.out + threadIdx.x, *(volatile u32*)(p.out + threadIdx.x - 32)); }"
       "  __syncthreads(); }",
       memory.values.data(), 0, {.threads = 64, .shared_bytes = 64});
   EXPECT_EQ(memory.values, std::vector<unsigned>(64, 3));
@@ -129,7 +129,7 @@ TEST(Emulator, MultipliesFragments) {
       "  float v = float((lane % 4 * 2 + h + 8 * e) * 8 + lane / 4);"
       "  b[e] |= (__float_as_uint(v) >> 16) << 16 * h; } }"
       "ptx::mma_bf16(d, a, b);"
-      "for (u32 e = 0; e < 4; ++e) ptx::st_stream(p.out + lane * 4 + e, u32(d[e]));",
+      "for (u32 e = 0; e < 4; ++e) ptx::st_global(p.out + lane * 4 + e, u32(d[e]));",
       memory.values.data(), 0, {.threads = 32});
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned e = 0; e < 4; ++e) {
@@ -143,8 +143,8 @@ TEST(Emulator, RefusesWhatADeviceLeavesToChance) {
                  "others of its warp in");
   expect_refused("if (threadIdx.x != 7) ptx::shfl_xor(1, 1);", "left while lanes of its warp wait");
   expect_refused("if (threadIdx.x < 40) mxjit_services->barrier(1, 64);", "no thread can go on");
-  expect_refused("ptx::st_stream(p.out + p.count, 1u);", "outside every allocation");
-  expect_refused("ptx::ld_stream(p.out + 1);", "not aligned to 16 bytes");
+  expect_refused("ptx::st_global(p.out + p.count, 1u);", "outside every allocation");
+  expect_refused("ptx::ld_nc_v4(p.out + 1);", "not aligned to 16 bytes");
   expect_refused("ptx::ld_nc_u16(reinterpret_cast<u8*>(p.out) + 255);", "not aligned to 2 bytes");
   expect_refused(
       "u64* b = reinterpret_cast<u64*>(ptx::dynamic_shared()); if (threadIdx.x == 0) ptx::mbarrier_init(b, "

@@ -84,6 +84,24 @@ TEST(GemmConfigure, ARangeYieldsWhatItsProblemsGet) {
     }
 }
 
+// The copy engine would write over the end of D's rows.
+TEST(GemmConfigure, RowsOfDThatAreNoWholePiecesAreStoredByThreads) {
+  const auto bulk = [](const problem::Gemm& op) {
+    std::vector<bool> found;
+    for (const Configuration& one : kernels(op))
+      found.push_back(std::get<bool>(one.constants.at("tma_store")));
+    return found;
+  };
+  problem::Gemm op = gemm(512, 136, 5120);
+  op.d.tensor.ld = 144;
+  EXPECT_EQ(bulk(op), std::vector<bool>{true});
+  op.b.tensor.shape[0] = 129;
+  EXPECT_EQ(bulk(op), std::vector<bool>{false});
+  op.d.tensor.dtype = DType::e4m3;
+  op.b.tensor.shape[0] = 136;
+  EXPECT_EQ(bulk(op), std::vector<bool>{false});
+}
+
 TEST(GemmConfigure, BatchInvariantRangesYieldOneKernel) {
   problem::Gemm range = gemm({1, 100000}, 7168, 5120);
   EXPECT_GT(kernels(range).size(), 1U);

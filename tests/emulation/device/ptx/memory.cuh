@@ -37,8 +37,8 @@ inline const u32* exchange(const char* what, u32 value) {
 
 namespace mxjit::ptx {
 
-inline Vector4 ld_stream(const void* address) { return emulation::load<Vector4>("ld.v4", address); }
-inline Vector2 ld_stream_v2(const void* address) { return emulation::load<Vector2>("ld.v2", address); }
+inline Vector4 ld_nc_v4(const void* address) { return emulation::load<Vector4>("ld.v4", address); }
+inline Vector2 ld_nc_v2(const void* address) { return emulation::load<Vector2>("ld.v2", address); }
 inline u8 ld_nc_u8(const void* address) { return emulation::load<u8>("ld.u8", address); }
 inline u16 ld_nc_u16(const void* address) { return emulation::load<u16>("ld.u16", address); }
 inline u32 ld_nc_u32(const void* address) { return emulation::load<u32>("ld.u32", address); }
@@ -48,11 +48,11 @@ inline u32 ld_acquire(const u32* address) { return emulation::load<u32>("ld.acqu
 // Blocks run one after the other: what has not come yet never will.
 inline void nanosleep(u32) { mxjit_services->fail("waits for a block that has not run"); }
 
-inline void st_stream(void* address, Vector4 v) { emulation::store("st.v4", address, v); }
-inline void st_stream(void* address, Vector2 v) { emulation::store("st.v2", address, v); }
-inline void st_stream(void* address, u32 v) { emulation::store("st.u32", address, v); }
-inline void st_stream(void* address, u16 v) { emulation::store("st.u16", address, v); }
-inline void st_stream(void* address, u8 v) { emulation::store("st.u8", address, v); }
+inline void st_global(void* address, Vector4 v) { emulation::store("st.v4", address, v); }
+inline void st_global(void* address, Vector2 v) { emulation::store("st.v2", address, v); }
+inline void st_global(void* address, u32 v) { emulation::store("st.u32", address, v); }
+inline void st_global(void* address, u16 v) { emulation::store("st.u16", address, v); }
+inline void st_global(void* address, u8 v) { emulation::store("st.u8", address, v); }
 
 inline u32 shfl_xor(u32 value, u32 mask) {
   return emulation::exchange("shfl.bfly", value)[emulation::lane() ^ mask];
