@@ -39,31 +39,6 @@ QuantizeOptions quantize_options(const problem::Quantize& quantize) {
   return options;
 }
 
-void launch_quantize_problem(Context& context, const problem::Quantize& quantize,
-                             const DeviceTensors& tensors, Stream stream) {
-  const QuantizeOptions options = quantize_options(quantize);
-  QuantizeArgs args;
-  args.x = take(tensors, "x");
-  if (options.axes.row) {
-    args.q_row = take(tensors, "q_row");
-    args.s_row = take(tensors, "s_row");
-  }
-  if (options.axes.col) {
-    args.q_col = take(tensors, "q_col");
-    args.s_col = take(tensors, "s_col");
-  }
-  if (quantize.groups) {
-    args.offsets = take(tensors, "offsets");
-    if (tensors.contains("status")) args.status = take(tensors, "status");
-  }
-  // A cap that fp32 has no number for is the least there is, not none.
-  if (quantize.recipe.amax_cap)
-    args.amax_cap =
-        std::max(static_cast<float>(*quantize.recipe.amax_cap), std::numeric_limits<float>::denorm_min());
-  if (tensors.contains(workspace_name)) args.workspace = take(tensors, workspace_name);
-  context.quantize(options, args, stream);
-}
-
 std::optional<OperandScale> scale_of(const problem::Operand& operand) {
   using Span = problem::OperandScaling::Span;
   if (!operand.scaling) return std::nullopt;
@@ -103,6 +78,31 @@ Tensor describe(DType dtype, const std::vector<std::int64_t>& shape, void* data)
 }
 
 }  // namespace
+
+QuantizeCall quantize_call(const problem::Quantize& quantize, const DeviceTensors& tensors) {
+  QuantizeCall call{quantize_options(quantize), {}};
+  const QuantizeOptions& options = call.options;
+  QuantizeArgs& args = call.args;
+  args.x = take(tensors, "x");
+  if (options.axes.row) {
+    args.q_row = take(tensors, "q_row");
+    args.s_row = take(tensors, "s_row");
+  }
+  if (options.axes.col) {
+    args.q_col = take(tensors, "q_col");
+    args.s_col = take(tensors, "s_col");
+  }
+  if (quantize.groups) {
+    args.offsets = take(tensors, "offsets");
+    if (tensors.contains("status")) args.status = take(tensors, "status");
+  }
+  // A cap that fp32 has no number for is the least there is, not none.
+  if (quantize.recipe.amax_cap)
+    args.amax_cap =
+        std::max(static_cast<float>(*quantize.recipe.amax_cap), std::numeric_limits<float>::denorm_min());
+  if (tensors.contains(workspace_name)) args.workspace = take(tensors, workspace_name);
+  return call;
+}
 
 GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors) {
   GemmCall call;
@@ -156,8 +156,10 @@ void launch_problem(Context& context, const problem::Problem& problem, const Dev
                     Stream stream) {
   // Refuses, with the field's name, what has no kernel.
   configure::configure(problem, ContextAccess::state(context).profile);
-  if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op))
-    return launch_quantize_problem(context, *quantize, tensors, stream);
+  if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op)) {
+    const QuantizeCall call = quantize_call(*quantize, tensors);
+    return context.quantize(call.options, call.args, stream);
+  }
   if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) {
     const GemmCall call = gemm_call(*gemm, tensors);
     return context.gemm(call.options, call.args, stream);

@@ -24,6 +24,14 @@ struct GemmCall {
 /// Throws Error(invalid_argument) naming a tensor that is missing. Leaves out what gemm() does not execute.
 GemmCall gemm_call(const problem::Gemm& gemm, const DeviceTensors& tensors);
 
+/// What Context::quantize is called with for a problem.
+struct QuantizeCall {
+  QuantizeOptions options;
+  QuantizeArgs args;
+};
+/// Throws Error(invalid_argument) naming a tensor that is missing.
+QuantizeCall quantize_call(const problem::Quantize& quantize, const DeviceTensors& tensors);
+
 /// The name of the workspace among tensors: u8, 1-D. None is needed where its size is 0.
 inline constexpr const char* workspace_name = "workspace";
 /// Bytes of workspace that a concrete problem needs.

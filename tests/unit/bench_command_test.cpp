@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/bench.hpp"
+#include "bench/suites.hpp"
 #include "bench/temporary_folder.hpp"
 #include "compile/nvrtc.hpp"
 #include "driver/driver.hpp"
@@ -34,6 +35,22 @@ TEST(BenchCommand, NamesWhatIsWrong) {
   options.out = folder.path() / "file";
   std::ofstream(options.out) << "in the way";
   EXPECT_EQ(error_of(options), ErrorCode::io);
+}
+
+TEST(BenchCommand, ChoosesRowsByNameAndShape) {
+  BenchOptions options;
+  options.only = "^(row|dual) .* 16384x";
+  EXPECT_TRUE(is_chosen(options, "dual 1x32 rceil plain 16384x5120"));
+  EXPECT_FALSE(is_chosen(options, "dual 1x32 rceil plain 8192x5120"));
+  for (const char* suite : {"quantize", "gemm"}) {
+    options.suite = suite;
+    options.only = "(";
+    EXPECT_EQ(error_of(options), ErrorCode::invalid_argument);
+    options.only = "no such row";
+    EXPECT_EQ(error_of(options), ErrorCode::invalid_argument);
+  }
+  options.suite = "dispatch";
+  EXPECT_EQ(error_of(options), ErrorCode::invalid_argument) << "it has no rows to choose from";
 }
 
 TEST(BenchCommand, QuantizeNeedsAGpu) {

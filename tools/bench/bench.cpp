@@ -63,6 +63,9 @@ void make_folder(const std::filesystem::path& folder) {
 
 int bench_command(const BenchOptions& options) {
   const Suite& suite = find_suite(options.suite);
+  if (!options.only.empty() && !suite.chooses)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--only: {} has no rows to choose from", suite.name),
+                "--only");
   if (!options.out.empty()) make_folder(options.out);
 
   Result result = suite.run(options);

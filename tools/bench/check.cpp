@@ -4,153 +4,97 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
 
-#include "mxjit/error.hpp"
 #include "reference/reference.hpp"
 #include "safetensors/host_tensor.hpp"
 
 namespace mxjit::bench {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// A span of bytes of a block's output and the place of the same bytes in the whole output.
-struct Strip {
-  std::int64_t in_block;
-  std::int64_t in_whole;
-  std::int64_t bytes;
-};
-
-/// Where a block's output of `name` lies in the whole output of an (m, n) problem. Everything along n is
-/// contiguous; what runs along m is cut into strips.
-std::vector<Strip> strips(const std::string& name, const problem::Quantize& quantize, std::int64_t m,
-                          std::int64_t n, std::int64_t first, std::int64_t count) {
-  constexpr std::int64_t tile = 512;  // bytes of 128 rows by 4 columns of blocked scales
-  const Block& block = quantize.recipe.block;
-  const bool blocked = quantize.recipe.scale_layout == ScaleLayout::blocked;
-  const std::int64_t scale = quantize.recipe.scaling == Scaling::mx ? 1 : 4;
-  const bool is_scale = name == "s_row" || name == "s_col";
-  if (name == "q_row") return {{0, first * n, count * n}};
-  if (is_scale && block.kind == Block::Kind::tensor) return {{0, 0, scale}};
-  if (is_scale && block.kind == Block::Kind::row) {
-    if (name == "s_row") return {{0, first * scale, count * scale}};
-    return {{0, 0, n * scale}};
-  }
-  if (name == "s_row") {
-    const std::int64_t n_blocks = ceil_div(n, block.cols);
-    if (!blocked) {
-      const std::int64_t row = n_blocks * scale;
-      return {{0, first / block.rows * row, ceil_div(count, block.rows) * row}};
-    }
-    const std::int64_t row_of_tiles = ceil_div(n_blocks, 4) * tile;
-    return {{0, first / check_rows * row_of_tiles, row_of_tiles}};
-  }
-  std::vector<Strip> all;
-  if (name == "q_col") {
-    for (std::int64_t j = 0; j < n; ++j) all.push_back({j * count, j * m + first, count});
-    return all;
-  }
-  const std::int64_t blocks_here = ceil_div(count, block.cols);
-  const std::int64_t blocks_whole = ceil_div(m, block.cols);
-  if (blocked) {
-    for (std::int64_t j = 0; j < ceil_div(n, 128); ++j) {
-      all.push_back({j * tile, (j * ceil_div(blocks_whole, 4) + first / check_rows) * tile, tile});
-    }
-  } else {
-    for (std::int64_t j = 0; j < ceil_div(n, block.rows); ++j) {
-      all.push_back(
-          {j * blocks_here * scale, (j * blocks_whole + first / block.cols) * scale, blocks_here * scale});
-    }
-  }
-  return all;
+std::vector<std::uint8_t> bytes_of_words(const std::vector<std::int32_t>& words) {
+  std::vector<std::uint8_t> bytes(words.size() * sizeof(std::int32_t));
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
 }
 
-std::string compare_block(const problem::Quantize& quantize, const HostOutputs& outputs, std::int64_t first,
-                          std::int64_t count, std::vector<std::uint8_t> rows) {
-  const std::int64_t m = quantize.input.shape[0].min;
-  const std::int64_t n = quantize.input.shape[1].min;
-  problem::Quantize part = quantize;
-  part.input.shape[0] = count;
+/// `expected`: packed bytes of the region, or more.
+std::string compare(const std::string& name, const Region& region, const std::vector<std::uint8_t>& got,
+                    const std::vector<std::uint8_t>& expected) {
+  if (static_cast<std::int64_t>(got.size()) != region.bytes() || got.size() > expected.size())
+    return fmt::format("{}: {} bytes of {}, the reference has {}", name, got.size(), region.bytes(),
+                       expected.size());
+  const auto [was, want] = std::mismatch(got.begin(), got.end(), expected.begin());
+  if (was == got.end()) return {};
+  const std::int64_t at = was - got.begin();
+  return fmt::format("{}: byte {} is {:#04x}, the reference has {:#04x}", name,
+                     region.offset + at / region.width * region.pitch + at % region.width, *was, *want);
+}
+
+std::string difference_of(const Part& part, std::mutex& mutex, const ReadRegion& read) {
   TensorMap inputs;
-  inputs["x"] = {part.input.dtype, {count, n}, std::move(rows)};
-  const TensorMap expected = reference::run({"", part}, inputs);
-  for (const auto& [name, whole] : outputs) {
-    const std::vector<std::uint8_t>& block = expected.at(name).bytes;
-    for (const Strip& strip : strips(name, quantize, m, n, first, count)) {
-      const auto begin = block.begin() + strip.in_block;
-      const auto mismatch = std::mismatch(begin, begin + strip.bytes, whole.begin() + strip.in_whole);
-      if (mismatch.first == begin + strip.bytes) continue;
-      return fmt::format("{}: byte {} is {:#04x}, the reference has {:#04x}", name,
-                         mismatch.second - whole.begin(), *mismatch.second, *mismatch.first);
+  for (const problem::TensorDecl& decl : problem::tensors(part.problem)) {
+    if (decl.output) continue;
+    HostTensor& tensor = inputs[decl.name];
+    tensor = {decl.dtype, decl.shape, {}};
+    if (const auto words = part.words.find(decl.name); words != part.words.end()) {
+      tensor.bytes = bytes_of_words(words->second);
+      continue;
     }
+    {
+      const std::scoped_lock lock(mutex);
+      tensor.bytes = read(decl.name, part.inputs.at(decl.name));
+    }
+    if (decl.name == "x") tensor.bytes.insert(tensor.bytes.end(), part.last_row.begin(), part.last_row.end());
+  }
+  const TensorMap expected = reference::run(part.problem, inputs);
+  for (const auto& [name, region] : part.outputs) {
+    std::vector<std::uint8_t> got;
+    {
+      const std::scoped_lock lock(mutex);
+      got = read(name, region);
+    }
+    if (std::string found = compare(name, region, got, expected.at(name).bytes); !found.empty()) return found;
   }
   return {};
 }
 
 }  // namespace
 
-bool spans_all_rows(const problem::Quantize& quantize) {
-  const Block::Kind kind = quantize.recipe.block.kind;
-  return kind == Block::Kind::tensor || (kind == Block::Kind::row && quantize.axes.col);
-}
-
-std::vector<std::int64_t> blocks_to_check(std::int64_t m, std::int64_t n, std::int64_t budget) {
-  const std::int64_t total = ceil_div(m, check_rows);
-  const std::int64_t affordable =
-      std::max<std::int64_t>(2, budget / (check_rows * std::max<std::int64_t>(1, n)));
-  const std::int64_t count = std::min(total, affordable);
-  std::vector<std::int64_t> first_rows;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t block = count == 1 ? 0 : i * (total - 1) / (count - 1);
-    first_rows.push_back(block * check_rows);
-  }
-  return first_rows;
-}
-
-std::string difference_from_reference(
-    const problem::Quantize& quantize, const HostOutputs& outputs, const std::vector<std::int64_t>& blocks,
-    const std::function<std::vector<std::uint8_t>(std::int64_t first, std::int64_t count)>& read_rows) {
-  const std::int64_t m = quantize.input.shape[0].min;
-  for (const problem::TensorDecl& decl : problem::tensors({"", quantize})) {
-    if (!decl.output || decl.optional) continue;
-    std::int64_t bytes = static_cast<std::int64_t>(size_of(decl.dtype));
-    for (const std::int64_t extent : decl.shape) bytes *= extent;
-    const auto at = outputs.find(decl.name);
-    if (at == outputs.end() || static_cast<std::int64_t>(at->second.size()) != bytes) {
-      return fmt::format("{}: expected {} bytes", decl.name, bytes);
-    }
-  }
-  std::mutex mutex;  // read_rows is the caller's, and need not be thread-safe
+std::string difference_from_reference(const OpCase& one, std::int64_t budget, const ReadRegion& read) {
+  const Parts all = parts_of(one, budget, read);
+  std::mutex read_mutex, mutex;
   std::string difference;
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < blocks.size(); i = next++) {
-      const std::int64_t count = spans_all_rows(quantize) ? m : std::min(check_rows, m - blocks[i]);
-      std::vector<std::uint8_t> rows;
-      {
-        const std::scoped_lock lock(mutex);
-        if (!difference.empty()) return;
-        rows = read_rows(blocks[i], count);
-      }
+    for (std::size_t i = next++; i < all.parts.size(); i = next++) {
       std::string found;
       try {
-        found = compare_block(quantize, outputs, blocks[i], count, std::move(rows));
+        found = difference_of(all.parts[i], read_mutex, read);
       } catch (const std::exception& error) {
         found = error.what();
       }
+      if (found.empty()) continue;
       const std::scoped_lock lock(mutex);
-      if (!found.empty() && difference.empty()) difference = std::move(found);
+      if (difference.empty()) difference = std::move(found);
+      next = all.parts.size();
     }
   };
   const std::size_t workers =
-      std::min<std::size_t>(blocks.size(), std::max(1U, std::thread::hardware_concurrency()));
+      std::min<std::size_t>(all.parts.size(), std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < workers; ++i) threads.emplace_back(work);
   threads.clear();  // joins
-  return difference;
+  if (!difference.empty()) return difference;
+  for (const auto& [name, region] : all.zeros) {
+    difference = compare(name, region, read(name, region),
+                         std::vector<std::uint8_t>(static_cast<std::size_t>(region.bytes())));
+    if (!difference.empty()) return difference;
+  }
+  return {};
 }
 
 }  // namespace mxjit::bench

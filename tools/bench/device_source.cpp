@@ -53,6 +53,12 @@ extern "C" __global__ void copy_8_streaming(const uint4* in, uint4* out, u64 vec
 
 extern "C" __global__ void empty() {}
 
+// `rows` spans of `width` bytes, `pitch` apart, one after the other.
+extern "C" __global__ void gather(const unsigned char* from, unsigned char* to, u64 rows, u64 width, u64 pitch) {
+  const u64 at = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (at < rows * width) to[at] = from[at / width * pitch + at % width];
+}
+
 __device__ inline u32 mix(u64 z) {  // splitmix64
   z += 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

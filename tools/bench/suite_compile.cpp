@@ -9,8 +9,8 @@
 
 #include "bench/host_timer.hpp"
 #include "bench/machine.hpp"
+#include "bench/op_case.hpp"
 #include "bench/progress.hpp"
-#include "bench/quantize_case.hpp"
 #include "bench/statistics.hpp"
 #include "bench/suites.hpp"
 #include "bench/temporary_folder.hpp"
@@ -32,7 +32,7 @@ constexpr double load_target_us = 1e3;
 
 /// A kernel and a case that needs it.
 struct Kernel {
-  QuantizeCase used_by;
+  OpCase used_by;
   codegen::KernelDescriptor descriptor;
 };
 
@@ -47,8 +47,8 @@ std::vector<Kernel> representative_kernels(const configure::Profile& profile) {
     for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
       for (const Axes axes : {Axes{true, false}, Axes{true, true}}) {
         for (const auto& shape : shapes) {
-          const QuantizeCase one = mx_case(shape, axes, rounding, layout);
-          for (const auto& configuration : configure::configure({"", one.quantize}, profile)) {
+          const OpCase one = mx_case(shape, axes, rounding, layout);
+          for (const auto& configuration : configure::configure(one.problem, profile)) {
             codegen::KernelDescriptor descriptor{configuration, std::string(profile.target)};
             if (seen.insert(descriptor).second) kernels.push_back({one, std::move(descriptor)});
           }
@@ -65,8 +65,9 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 Row make_row(const Kernel& kernel, const char* what, std::vector<double> samples, double target_us) {
   Row row;
   row.name = fmt::format("{} {}", kernel.used_by.name, what);
-  row.problem = problem::print({"", kernel.used_by.quantize});
-  for (const problem::Extent& extent : kernel.used_by.quantize.input.shape) row.shape.push_back(extent.min);
+  row.problem = problem::print(kernel.used_by.problem);
+  for (const problem::Extent& extent : quantize_of(kernel.used_by).input.shape)
+    row.shape.push_back(extent.min);
   row.samples = std::move(samples);
   row.configuration = codegen::print(kernel.descriptor);
   row.extra.emplace_back("target_us", target_us);
@@ -127,12 +128,12 @@ class DiskHits {
       std::vector<double> samples;
       std::uint64_t compiles = 0;
       const driver::DeviceBuffer memory(api_, static_cast<std::size_t>(moved_bytes(kernel.used_by)) + 2048);
-      const QuantizeArgs args = places_in(memory, kernel.used_by);
+      const dispatch::QuantizeCall call = call_in(memory, kernel.used_by);
       for (int round = 0; round <= rounds; ++round) {
         const auto cache = std::make_shared<cache::Cache>(options_);
         const auto context =
             dispatch::ContextAccess::make(device_, std::make_shared<driver::Libraries>(), cache);
-        const double time = seconds([&] { context->plan(kernel.used_by.options, args); });
+        const double time = seconds([&] { context->plan(call.options, call.args); });
         if (round > 0) samples.push_back(1e6 * time);  // the first warms the file system and the driver
         compiles += cache->counters().compiles;
       }
@@ -148,23 +149,14 @@ class DiskHits {
 
  private:
   /// Tensors of the case's sizes, one after the other in one allocation: a plan asks the driver about them.
-  static QuantizeArgs places_in(const driver::DeviceBuffer& memory, const QuantizeCase& one) {
+  static dispatch::QuantizeCall call_in(const driver::DeviceBuffer& memory, const OpCase& one) {
     auto at = reinterpret_cast<std::uintptr_t>(memory.data());
-    const auto take = [&](std::int64_t bytes) {
+    const auto tensors = device_tensors(one, [&](const problem::TensorDecl& decl) {
       void* const place = reinterpret_cast<void*>(at);
-      at += static_cast<std::uintptr_t>((bytes + 255) / 256 * 256);
+      at += static_cast<std::uintptr_t>((bytes_of(decl) + 255) / 256 * 256);
       return place;
-    };
-    Places places;
-    for (const OutputBytes& output : output_bytes(one)) {
-      void* const place = take(output.bytes);
-      if (output.name == "q_row") places.q_row = place;
-      if (output.name == "s_row") places.s_row = place;
-      if (output.name == "q_col") places.q_col = place;
-      if (output.name == "s_col") places.s_col = place;
-    }
-    places.x = take(0);
-    return arguments(one, places);
+    });
+    return dispatch::quantize_call(quantize_of(one), tensors);
   }
 
   const driver::Api& api_;

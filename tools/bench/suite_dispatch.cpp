@@ -9,8 +9,8 @@
 #include "bench/check.hpp"
 #include "bench/host_timer.hpp"
 #include "bench/machine.hpp"
+#include "bench/op_case.hpp"
 #include "bench/progress.hpp"
-#include "bench/quantize_case.hpp"
 #include "bench/statistics.hpp"
 #include "bench/suites.hpp"
 #include "bench/temporary_folder.hpp"
@@ -66,9 +66,9 @@ class Bench {
   }
 
   /// Adds the three rows of a case. `real`: launches run on the device.
-  void run(const QuantizeCase& one, bool real, int rounds, int calls, Result& result) {
+  void run(const OpCase& one, bool real, int rounds, int calls, Result& result) {
     Tensors tensors(*this, one);
-    const QuantizePlan plan = context_->plan(one.options, tensors.args[0]);
+    const QuantizePlan plan = context_->plan(tensors.options, tensors.args[0]);
     const std::string difference = check(one, tensors, plan, real);
 
     const auto target = real ? real_launch_ : launch_nothing;
@@ -86,7 +86,7 @@ class Bench {
     const std::size_t one_call = timer.add([&](int count) {
       const double time = seconds([&] {
         for (int i = 0; i < count; ++i)
-          context_->quantize(one.options, tensors.args[i % sets], stream_.get());
+          context_->quantize(tensors.options, tensors.args[i % sets], stream_.get());
       });
       synchronize();
       return time;
@@ -103,7 +103,7 @@ class Bench {
     const auto add = [&](const char* what, std::size_t job, std::optional<double> target_us) {
       Row row;
       row.name = fmt::format("{} {} {}", one.name, what, real ? "real" : "stub");
-      row.problem = problem::print({"", one.quantize});
+      row.problem = problem::print(one.problem);
       row.shape = {rows, columns};
       row.samples = timer.samples(job);
       row.configuration = configuration_json(one, dispatch::ContextAccess::state(*context_).profile);
@@ -126,7 +126,7 @@ class Bench {
  private:
   /// The tensors of every argument set, x holding the same random values in each.
   struct Tensors {
-    Tensors(Bench& bench, const QuantizeCase& one) {
+    Tensors(Bench& bench, const OpCase& one) {
       std::mt19937 random(11);
       std::normal_distribution<float> normal;
       x.resize(static_cast<std::size_t>(rows * columns * 2));
@@ -136,35 +136,30 @@ class Bench {
         x[i + 1] = static_cast<std::uint8_t>(bits >> 8);
       }
       for (int set = 0; set < sets; ++set) {
-        Places places;
-        places.x = allocate(bench, "x", x.size());
-        buffers.back().second.write(x.data(), x.size(), bench.stream_.get());
-        for (const OutputBytes& output : output_bytes(one)) {
-          void* at = allocate(bench, output.name, static_cast<std::size_t>(output.bytes));
-          if (output.name == "q_row") places.q_row = at;
-          if (output.name == "s_row") places.s_row = at;
-          if (output.name == "q_col") places.q_col = at;
-          if (output.name == "s_col") places.s_col = at;
-        }
-        args.push_back(arguments(one, places));
+        const auto tensors = device_tensors(one, [&](const problem::TensorDecl& decl) {
+          buffers.emplace_back(decl.name,
+                               driver::DeviceBuffer(bench.table_, static_cast<std::size_t>(bytes_of(decl))));
+          driver::DeviceBuffer& buffer = buffers.back().second;
+          if (!decl.output) buffer.write(x.data(), x.size(), bench.stream_.get());
+          return buffer.data();
+        });
+        const dispatch::QuantizeCall call = dispatch::quantize_call(quantize_of(one), tensors);
+        options = call.options;
+        args.push_back(call.args);
       }
       bench.synchronize();
     }
-    void* allocate(Bench& bench, const std::string& name, std::size_t bytes) {
-      buffers.emplace_back(name, driver::DeviceBuffer(bench.table_, bytes));
-      return buffers.back().second.data();
-    }
-
     std::vector<std::uint8_t> x;
     std::vector<std::pair<std::string, driver::DeviceBuffer>> buffers;  // set after set
+    QuantizeOptions options;
     std::vector<QuantizeArgs> args;
   };
 
   /// Both entries make one launch each; where they are real, the outputs are the reference's.
-  std::string check(const QuantizeCase& one, Tensors& tensors, const QuantizePlan& plan, bool real) {
+  std::string check(const OpCase& one, Tensors& tensors, const QuantizePlan& plan, bool real) {
     launches_counted = 0;
     table_.launch_kernel_ex = launch_counted;
-    context_->quantize(one.options, tensors.args[0], stream_.get());
+    context_->quantize(tensors.options, tensors.args[0], stream_.get());
     plan.launch(tensors.args[1], stream_.get());
     if (launches_counted != 2) return fmt::format("{} launches for two calls", launches_counted);
     if (!real) return {};
@@ -173,24 +168,20 @@ class Bench {
     for (auto& [name, buffer] : tensors.buffers) {
       if (name != "x") buffer.fill(0xA5, stream_.get());
     }
-    context_->quantize(one.options, tensors.args[0], stream_.get());
+    context_->quantize(tensors.options, tensors.args[0], stream_.get());
     plan.launch(tensors.args[1], stream_.get());
     const std::size_t in_set = tensors.buffers.size() / sets;
     for (std::size_t set = 0; set < 2; ++set) {
-      HostOutputs outputs;
+      std::map<std::string, std::vector<std::uint8_t>> bytes;
       for (std::size_t i = set * in_set; i < (set + 1) * in_set; ++i) {
         const auto& [name, buffer] = tensors.buffers[i];
-        if (name == "x") continue;
-        outputs[name].resize(buffer.bytes());
-        buffer.read(outputs[name].data(), buffer.bytes(), stream_.get());
+        bytes[name].resize(buffer.bytes());
+        buffer.read(bytes[name].data(), buffer.bytes(), stream_.get());
       }
       synchronize();
-      const auto read_rows = [&](std::int64_t first, std::int64_t count) {
-        const auto begin = tensors.x.begin() + first * columns * 2;
-        return std::vector<std::uint8_t>(begin, begin + count * columns * 2);
-      };
       std::string difference = difference_from_reference(
-          one.quantize, outputs, blocks_to_check(rows, columns, rows * columns), read_rows);
+          one, rows * columns,
+          [&](const std::string& tensor, const Region& region) { return packed(bytes.at(tensor), region); });
       if (!difference.empty()) return difference;
     }
     return {};
@@ -239,7 +230,7 @@ Result run_dispatch(const BenchOptions& options) {
   const int real_rounds = options.quick ? 11 : 201;
   constexpr int real_calls = 100;  // fewer than the driver queues before it waits
   for (const Axes axes : {Axes{true, false}, Axes{true, true}}) {
-    const QuantizeCase one = mx_case({rows, columns}, axes, Rounding::rceil, ScaleLayout::plain);
+    const OpCase one = mx_case({rows, columns}, axes, Rounding::rceil, ScaleLayout::plain);
     show_progress(one.name);
     bench.run(one, false, stub_rounds, stub_calls, result);
     if (gpu) bench.run(one, true, real_rounds, real_calls, result);

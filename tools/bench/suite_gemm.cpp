@@ -69,8 +69,8 @@ struct PeerJob {
 
 class ShapeBench {
  public:
-  ShapeBench(Bench& bench, const Shape& shape)
-      : bench_(bench), shape_(shape), timer_(bench.api), cases_(gemm_cases(shape.m, shape.n, shape.k)) {
+  ShapeBench(Bench& bench, const Shape& shape, std::vector<GemmCase> cases)
+      : bench_(bench), shape_(shape), timer_(bench.api), cases_(std::move(cases)) {
     const double bytes = moved_bytes(cases_.front());
     const double us = std::max(2.0 * static_cast<double>(shape.m * shape.n * shape.k) / 1.3e9, bytes / 4e6);
     sets_ = std::clamp(static_cast<int>(std::ceil(rotation_bytes / bytes)), 2, 64);
@@ -249,6 +249,13 @@ class ShapeBench {
 }  // namespace
 
 Result run_gemm(const BenchOptions& options) {
+  std::vector<std::pair<Shape, std::vector<GemmCase>>> chosen;
+  for (const Shape& shape : all_shapes(options.quick)) {
+    std::vector<GemmCase> cases = gemm_cases(shape.m, shape.n, shape.k);
+    std::erase_if(cases, [&](const GemmCase& one) { return !is_chosen(options, one.name); });
+    if (!cases.empty()) chosen.emplace_back(shape, std::move(cases));
+  }
+  if (chosen.empty()) refuse_choice(options);
   const std::string why_not = driver::why_no_gpu();
   if (!why_not.empty()) throw Error(ErrorCode::unavailable, "bench gemm needs a GPU: " + why_not);
   const driver::Api& api = driver::api();
@@ -282,9 +289,9 @@ Result run_gemm(const BenchOptions& options) {
       roof.how()};
 
   Bench bench{api, device, context, program, peer.get(), roof, clocks, rounds, result};
-  for (const Shape& shape : all_shapes(options.quick)) {
+  for (auto& [shape, cases] : chosen) {
     show_progress(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k));
-    ShapeBench(bench, shape).run();
+    ShapeBench(bench, shape, std::move(cases)).run();
   }
   show_progress("");
   const Roofs copy = roof.roofs();

@@ -17,7 +17,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       "copy roof), gemm (beside cuBLASLt).\n\n"
       "Examples:\n"
       "  mxjit bench dispatch\n"
-      "  mxjit bench quantize --out results",
+      "  mxjit bench quantize --out results\n"
+      "  mxjit bench quantize --only '^(grouped|pack).*16384'",
       [options, out](const CommonOptions& common) {
         options->out = *out;
         options->json = common.json;
@@ -26,6 +27,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       });
   command->add_option("SUITE", options->suite, "dispatch, compile, quantize or gemm")->required();
   command->add_option("--out", *out, "Folder for the result files")->type_name("DIR");
+  command->add_option("--only", options->only, "quantize, gemm: rows whose name and shape this finds")
+      ->type_name("REGEX");
   command->add_flag("--quick", options->quick, "Fewer shapes and samples: a smoke test, no measurement");
 }
 

@@ -1,0 +1,67 @@
+// The cases of the quantize benchmark, small: the calls that are timed, their peers and their check.
+#include <gtest/gtest.h>
+
+#include "bench/check.hpp"
+#include "bench/op_table.hpp"
+#include "bench/tensor_pool.hpp"
+#include "device/machine.hpp"
+#include "device/problems.hpp"
+
+namespace mxjit::device {
+namespace {
+
+class BenchCases : public DeviceTest {};
+
+constexpr int sets = 2;
+constexpr std::uint8_t poison = 0xA5;
+
+void expect_correct(bench::TensorPool& pool, const bench::OpCase& one,
+                    const std::vector<const bench::OpCase*>& calls) {
+  const Machine& machine = Machine::get();
+  pool.poison(poison);
+  for (int set = 0; set < sets; ++set)
+    for (const bench::OpCase* call : calls)
+      bench::prepare(machine.context(), *call, pool.tensors(*call, set))(machine.stream());
+  machine.synchronize();
+  for (int set = 0; set < sets; ++set)
+    EXPECT_EQ(bench::difference_from_reference(one, 1 << 30, pool.reader(one, set)), "") << "set " << set;
+}
+
+void run(const bench::Family& family) {
+  const Machine& machine = Machine::get();
+  bench::TensorPool pool(machine.device(), nullptr, machine.stream());
+  std::vector<problem::Problem> problems;
+  for (const bench::Contest& contest : family.contests) {
+    pool.add(contest.one, sets);
+    problems.push_back(contest.one.problem);
+    for (const bench::OpCase& piece : contest.peer) {
+      pool.add(piece, sets);
+      problems.push_back(piece.problem);
+    }
+  }
+  prewarm(problems);
+  Random random(60);
+  pool.make([&](driver::DeviceBuffer& buffer) {
+    const auto elements = static_cast<std::int64_t>(buffer.bytes() / 2);
+    const HostTensor values = random_tensor(DType::bf16, {elements}, random);
+    buffer.write(values.bytes.data(), values.bytes.size(), machine.stream());
+    machine.synchronize();
+  });
+  for (const bench::Contest& contest : family.contests) {
+    SCOPED_TRACE(contest.one.name);
+    expect_correct(pool, contest.one, {&contest.one});
+    if (contest.peer.empty()) continue;
+    SCOPED_TRACE(contest.peer_name);
+    std::vector<const bench::OpCase*> pieces;
+    for (const bench::OpCase& piece : contest.peer) pieces.push_back(&piece);
+    expect_correct(pool, contest.one, pieces);
+  }
+}
+
+TEST_F(BenchCases, OfManyRows) { run(bench::family_of({small() ? 1024 : 8192, 160})); }
+TEST_F(BenchCases, OfFewRows) { run(bench::family_of({100, 544})); }
+TEST_F(BenchCases, OfOneRow) { run(bench::family_of({1, 1024})); }
+TEST_F(BenchCases, OfExperts) { run(bench::family_of({3, 96, 160})); }
+
+}  // namespace
+}  // namespace mxjit::device
