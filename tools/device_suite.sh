@@ -2,7 +2,8 @@
 # Runs the device tests on this machine's GPU: whole, then small under compute-sanitizer's memcheck and racecheck.
 #   tools/device_suite.sh [BUILD [OUT]]
 # Writes OUT/{device,memcheck,racecheck}.json and .log; fails when any of them did. BUILD: build, OUT:
-# tests/device/results. MXJIT_GOLDENS names the golden cases; MXJIT_DEVICE_PARTS chooses parts (default all three).
+# tests/device/results. MXJIT_GOLDENS names the golden cases; MXJIT_DEVICE_PARTS chooses parts (default all three);
+# MXJIT_DEVICE_PROBLEMS is how many problems of chance part device runs (default 10000).
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build}
@@ -36,7 +37,7 @@ run() { # name, command...
 sanitizer=$(command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" 2>/dev/null)
 for part in ${MXJIT_DEVICE_PARTS:-device memcheck racecheck}; do
   case $part in
-    device) run device "$program" --gtest_brief=1 ;;
+    device) run device env MXJIT_DEVICE_PROBLEMS="${MXJIT_DEVICE_PROBLEMS:-10000}" "$program" --gtest_brief=1 ;;
     memcheck | racecheck)
       if [ -z "$sanitizer" ]; then
         echo "device_suite: $part skipped: compute-sanitizer is neither in PATH nor in CUDA_HOME" >&2

@@ -12,7 +12,17 @@ std::unique_ptr<Machine>& instance() {
   return machine;
 }
 
+thread_local CUstream own_stream = nullptr;
+
 }  // namespace
+
+CUstream Machine::stream() const { return own_stream != nullptr ? own_stream : stream_.get(); }
+
+OwnStream::OwnStream() : scope_(Machine::get().device()), stream_(driver::make_stream(Machine::get().api())) {
+  own_stream = stream_.get();
+}
+
+OwnStream::~OwnStream() { own_stream = nullptr; }
 
 Machine::Machine()
     : device_(driver::DeviceContext::primary(backend_api(), 0)),

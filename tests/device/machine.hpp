@@ -8,6 +8,7 @@
 
 #include "dispatch/context_state.hpp"
 #include "driver/device_buffer.hpp"
+#include "driver/device_context.hpp"
 #include "mxjit/context.hpp"
 
 namespace mxjit::device {
@@ -25,7 +26,8 @@ class Machine {
   cache::Cache& cache() const { return *cache_; }
   /// Another Context of the same device and cache, with nothing loaded.
   std::unique_ptr<Context> cold_context() const;
-  CUstream stream() const { return stream_.get(); }
+  /// The calling thread's: that of its OwnStream, else one that all threads share.
+  CUstream stream() const;
   void synchronize() const;
 
  private:
@@ -34,6 +36,19 @@ class Machine {
   std::shared_ptr<const driver::DeviceContext> device_;
   std::shared_ptr<cache::Cache> cache_;
   std::unique_ptr<Context> context_;
+  driver::OwnedStream stream_;
+};
+
+/// While it lives, this thread has the machine's context current and a stream to itself.
+class OwnStream {
+ public:
+  OwnStream();
+  ~OwnStream();
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+ private:
+  driver::ScopedCurrent scope_;
   driver::OwnedStream stream_;
 };
 

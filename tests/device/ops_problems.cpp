@@ -1,6 +1,7 @@
 #include "device/ops_problems.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -9,6 +10,7 @@
 namespace mxjit::device {
 namespace {
 
+using problem::Placement;
 using problem::Problem;
 
 constexpr Block row_block{.kind = Block::Kind::row, .rows = 1, .cols = 1};
@@ -59,27 +61,6 @@ void for_each_dequantization(Visit&& visit) {
 
 std::int64_t below(Random& random, std::int64_t bound) {
   return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
-}
-
-HostTensor words(const std::vector<std::int32_t>& values) {
-  HostTensor tensor{.dtype = DType::i32, .shape = {static_cast<std::int64_t>(values.size())}, .bytes = {}};
-  tensor.bytes.resize(values.size() * sizeof(std::int32_t));
-  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  return tensor;
-}
-
-// Ends of `count` groups in [0, limit], sizes multiples of `alignment`.
-std::vector<std::int32_t> ends_of(std::int64_t count, std::int64_t limit, std::int64_t alignment,
-                                  Random& random) {
-  const std::int64_t units = limit / alignment;
-  std::vector<std::int32_t> ends;
-  for (std::int64_t g = 0; g < count; ++g)
-    ends.push_back(static_cast<std::int32_t>(alignment * below(random, units + 1)));
-  std::sort(ends.begin(), ends.end());
-  if (random() % 2 == 0) ends.back() = static_cast<std::int32_t>(alignment * units);  // no tail
-  if (count > 2 && random() % 2 == 0) ends[1] = ends[0];                              // an empty group
-  if (random() % 8 == 0) std::fill(ends.begin(), ends.end(), 0);                      // nothing but tail
-  return ends;
 }
 
 // What groups divide, and into what.
@@ -161,6 +142,72 @@ std::vector<Problem> pads() {
   return all;
 }
 
+problem::Problem random_op(Random& random) {
+  for (;;) {
+    Problem problem;
+    switch (random() % 4) {
+      case 0: {
+        problem::PadGroups op;
+        op.unpad = random() % 2 == 0;
+        op.input.dtype = std::array{DType::bf16, DType::fp16, DType::fp32, DType::e4m3}[random() % 4];
+        op.alignment = std::array{1, 7, 16, 32, 128}[random() % 5];
+        problem.op = op;
+        break;
+      }
+      case 1: {
+        problem::PackScales op;
+        op.unpack = random() % 2 == 0;
+        op.placement = std::array{Placement::dense, Placement::m_groups, Placement::k_groups,
+                                  Placement::per_expert}[random() % 4];
+        problem.op = op;
+        break;
+      }
+      default: {
+        const std::vector<Scheme> all = schemes();
+        const Scheme& scheme = all[random() % all.size()];
+        problem::Dequantize op;
+        op.scaling = scheme.scaling;
+        op.block = scheme.block;
+        op.scale_layout = scheme.layout;
+        op.q.dtype = random() % 2 == 0 ? DType::e4m3 : DType::e5m2;
+        op.q.shape.resize(random() % 4 == 0 ? 3 : 2);
+        op.output = std::array{DType::bf16, DType::fp16, DType::fp32}[random() % 3];
+        op.axis_col = random() % 2 == 0;
+        if (random() % 3 == 0)
+          op.groups = problem::MGroups{.count = 1, .alignment = std::array{1, 32, 128}[random() % 3]};
+        problem.op = op;
+      }
+    }
+    std::vector<Problem> valid;
+    add_valid(valid, op_of_other_extents(std::move(problem), random));
+    if (!valid.empty()) return valid.front();
+  }
+}
+
+problem::Problem op_of_other_extents(problem::Problem problem, Random& random) {
+  const auto shape = [&](std::size_t rank) {
+    problem::Shape extents = {random_extent(random), random_extent(random)};
+    if (rank == 3) extents.insert(extents.begin(), 1 + below(random, 5));
+    return extents;
+  };
+  const auto count = [&] { return 1 + below(random, random() % 16 == 0 ? 1024 : 70); };
+  if (auto* op = std::get_if<problem::Dequantize>(&problem.op)) {
+    op->q = {.dtype = op->q.dtype, .shape = shape(op->q.shape.size()), .ld = {}, .align = {}};
+    op->output_pitch = {};
+    if (op->groups) op->groups->count = count();
+  } else if (auto* pack = std::get_if<problem::PackScales>(&problem.op)) {
+    pack->shape = shape(pack->placement == Placement::per_expert ? 3 : 2);
+    pack->pitch = {};
+    if (pack->placement == Placement::m_groups || pack->placement == Placement::k_groups)
+      pack->groups = count();
+  } else {
+    auto& pad = std::get<problem::PadGroups>(problem.op);
+    pad.input = {.dtype = pad.input.dtype, .shape = shape(2), .ld = {}, .align = {}};
+    pad.groups = 1 + below(random, pad.alignment > 32 ? 12 : 70);
+  }
+  return problem;
+}
+
 TensorMap ops_inputs(const Problem& problem, Random& random) {
   TensorMap inputs;
   std::vector<std::int32_t> ends;
@@ -168,7 +215,7 @@ TensorMap ops_inputs(const Problem& problem, Random& random) {
     if (decl.output) continue;
     if (decl.name == "offsets") {
       const auto [limit, alignment] = grouping_of(problem);
-      ends = ends_of(decl.shape[0], limit, alignment, random);
+      ends = random_ends(decl.shape[0], limit, alignment, random);
       inputs[decl.name] = words(ends);
       continue;
     }

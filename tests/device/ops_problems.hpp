@@ -17,6 +17,11 @@ std::vector<problem::Problem> packs();
 /// Both directions, every size of element, many shapes and alignments.
 std::vector<problem::Problem> pads();
 
+/// A problem of one of these ops; extents and numbers of groups as of random_quantization.
+problem::Problem random_op(Random& random);
+/// The same with others; ld and align left to the defaults, which are not filled in.
+problem::Problem op_of_other_extents(problem::Problem problem, Random& random);
+
 /// Any bytes as data and codes, ordinary and special factors, and groups of chance, some of them empty, that
 /// leave a tail or not.
 TensorMap ops_inputs(const problem::Problem& problem, Random& random);

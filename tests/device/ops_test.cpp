@@ -72,13 +72,6 @@ struct Fault {
   std::array<std::int32_t, 4> status;
 };
 
-HostTensor words(const std::vector<std::int32_t>& values) {
-  HostTensor tensor{.dtype = DType::i32, .shape = {static_cast<std::int64_t>(values.size())}, .bytes = {}};
-  tensor.bytes.resize(values.size() * sizeof(std::int32_t));
-  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  return tensor;
-}
-
 // Launches with inputs that the reference refuses; Guarded sees what is written outside the outputs.
 void expect_status(const Problem& problem, const TensorMap& inputs,
                    const std::array<std::int32_t, 4>& expected) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <set>
 #include <thread>
 
@@ -22,6 +23,7 @@ constexpr std::array inputs = {DType::bf16, DType::fp16, DType::fp32};
 constexpr std::array formats = {DType::e4m3, DType::e5m2};
 constexpr std::array mx_roundings = {Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even};
 constexpr std::array fp32_roundings = {Rounding::none, Rounding::pow2};
+constexpr std::array alignments = {1, 32, 128};
 constexpr std::array axes_choices = {Axes{true, false}, Axes{false, true}, Axes{true, true}};
 constexpr std::array mx_blocks = {Block{.rows = 1, .cols = 32}, Block{.rows = 1, .cols = 128},
                                   Block{.rows = 32, .cols = 32}, Block{.rows = 128, .cols = 128}};
@@ -235,27 +237,14 @@ std::vector<Problem> groupings() {
   return all;
 }
 
-Problem random_problem(Random& random) {
+Problem random_quantization(Random& random) {
   for (;;) {
     const auto choices = all_choices();
     const Choices& of_scaling = choices[random() % choices.size()];
     Quantize quantize;
     quantize.input.dtype = pick(inputs, random);
-    const auto extent = [&] {
-      switch (random() % 8) {
-        case 0:
-          return std::int64_t{0} + static_cast<std::int64_t>(random() % 4);
-        case 1:
-          return static_cast<std::int64_t>(128 * (1 + random() % 4));
-        case 2:
-          return static_cast<std::int64_t>(32 * (1 + random() % 16));
-        default:
-          return static_cast<std::int64_t>(1 + random() % 500);
-      }
-    };
-    quantize.input.shape = {extent(), extent()};
-    if (random() % 4 == 0)
-      quantize.input.shape.insert(quantize.input.shape.begin(), static_cast<std::int64_t>(1 + random() % 5));
+    quantize.input.shape = {1, 1};
+    if (random() % 4 == 0) quantize.input.shape.insert(quantize.input.shape.begin(), 1);
     quantize.input_layout = random() % 4 == 0 ? InputLayout::col : InputLayout::row;
     quantize.recipe.format = pick(formats, random);
     quantize.recipe.scaling = of_scaling.scaling;
@@ -263,16 +252,37 @@ Problem random_problem(Random& random) {
     quantize.recipe.rounding = pick(of_scaling.roundings, random);
     quantize.recipe.scale_layout = pick(of_scaling.layouts, random);
     quantize.axes = pick(axes_choices, random);
-    if (of_scaling.scaling == Scaling::fp32 && random() % 4 == 0)
-      quantize.recipe.amax_cap = 0.01 * static_cast<double>(1 + random() % 100000);
-    if (random() % 4 == 0)
-      quantize.groups = problem::MGroups{.count = static_cast<std::int64_t>(1 + random() % 70),
-                                         .alignment = random() % 2 == 0   ? 1
-                                                      : random() % 2 == 0 ? 32
-                                                                          : 128};
-    const Problem problem = of(quantize);
+    if (of_scaling.scaling == Scaling::fp32 && random() % 4 == 0) quantize.recipe.amax_cap = 1.0;
+    if (random() % 3 == 0)
+      quantize.groups = problem::MGroups{.count = 1, .alignment = pick(alignments, random)};
+    if (random() % 4 == 0) {
+      problem::Swiglu swiglu;
+      swiglu.interleave = random() % 2 == 0;
+      if (random() % 2 == 0) swiglu.alpha = 1.702, swiglu.limit = 7.0;
+      quantize.pre = swiglu;
+    }
+    quantize.emit_high = random() % 4 == 0;
+    const Problem problem = with_other_extents(of(quantize), random);
     if (is_valid(problem) && is_supported(problem)) return problem;
   }
+}
+
+Problem with_other_extents(const Problem& like, Random& random) {
+  auto quantize = std::get<Quantize>(like.op);
+  for (problem::Extent& e : quantize.input.shape) e = random_extent(random);
+  if (quantize.input.shape.size() == 3) quantize.input.shape[0] = static_cast<std::int64_t>(1 + random() % 5);
+  if (quantize.recipe.amax_cap) quantize.recipe.amax_cap = 0.01 * static_cast<double>(1 + random() % 100000);
+  if (quantize.groups) {
+    if (random() % 2 == 0) quantize.input.shape[0] = static_cast<std::int64_t>(random() % 2000);
+    quantize.groups->count = static_cast<std::int64_t>(1 + random() % (random() % 16 == 0 ? 1024 : 70));
+  }
+  if (std::holds_alternative<problem::Swiglu>(quantize.pre)) {
+    problem::Extent& columns = quantize.input.shape.back();
+    columns = columns.max + columns.max % 2;
+  }
+  quantize.input.ld.reset();
+  quantize.input.align.reset();
+  return of(std::move(quantize));
 }
 
 std::vector<Problem> supported(std::vector<Problem> problems) {
@@ -326,16 +336,41 @@ HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Ra
   return tensor;
 }
 
-HostTensor random_offsets(std::int64_t rows, const problem::MGroups& groups, Random& random) {
-  HostTensor tensor{.dtype = DType::i32, .shape = {groups.count}, .bytes = {}};
-  // Where groups end, in units of the alignment: empty groups where two are equal, a tail after the last.
-  std::vector<std::uint32_t> ends(static_cast<std::size_t>(groups.count));
-  const auto units = static_cast<std::uint32_t>(rows / groups.alignment);
-  for (std::uint32_t& end : ends)
-    end = below(random, units + 1) * static_cast<std::uint32_t>(groups.alignment);
+std::int64_t random_extent(Random& random) {
+  switch (random() % 8) {
+    case 0:
+      return static_cast<std::int64_t>(random() % 4);
+    case 1:
+      return static_cast<std::int64_t>(128 * (1 + random() % 4));
+    case 2:
+      return static_cast<std::int64_t>(32 * (1 + random() % 16));
+    default:
+      return static_cast<std::int64_t>(1 + random() % 500);
+  }
+}
+
+std::vector<std::int32_t> random_ends(std::int64_t count, std::int64_t limit, std::int64_t alignment,
+                                      Random& random) {
+  const auto units = static_cast<std::uint32_t>(limit / alignment);
+  const auto at = [&](std::uint32_t unit) { return static_cast<std::int32_t>(unit * alignment); };
+  std::vector<std::int32_t> ends;
+  for (std::int64_t g = 0; g < count; ++g) ends.push_back(at(below(random, units + 1)));
   std::sort(ends.begin(), ends.end());
-  for (const std::uint32_t end : ends)
-    for (int byte = 0; byte < 4; ++byte) tensor.bytes.push_back(static_cast<std::uint8_t>(end >> (8 * byte)));
+  if (random() % 2 == 0) ends.back() = at(units);  // no tail
+  if (count > 2 && random() % 2 == 0) {            // empty groups side by side, the first one too
+    const auto first = ends.begin() + static_cast<std::ptrdiff_t>(random() % (ends.size() - 1));
+    const auto many = random() % static_cast<std::size_t>(ends.end() - first);
+    std::fill_n(first, many, random() % 4 == 0 ? 0 : *first);
+    std::sort(ends.begin(), ends.end());
+  }
+  if (random() % 8 == 0) std::fill(ends.begin(), ends.end(), 0);  // nothing but tail
+  return ends;
+}
+
+HostTensor words(const std::vector<std::int32_t>& values) {
+  HostTensor tensor{.dtype = DType::i32, .shape = {static_cast<std::int64_t>(values.size())}, .bytes = {}};
+  tensor.bytes.resize(values.size() * sizeof(std::int32_t));
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
   return tensor;
 }
 
@@ -345,7 +380,8 @@ TensorMap make_inputs(const Problem& problem, Random& random) {
   for (const problem::TensorDecl& decl : problem::tensors(problem)) {
     if (decl.output || decl.optional) continue;
     const bool offsets = quantize != nullptr && quantize->groups && decl.name == "offsets";
-    made[decl.name] = offsets ? random_offsets(quantize->input.shape[0].max, *quantize->groups, random)
+    made[decl.name] = offsets ? words(random_ends(quantize->groups->count, quantize->input.shape[0].max,
+                                                  quantize->groups->alignment, random))
                               : random_tensor(decl.dtype, decl.shape, random);
   }
   return made;

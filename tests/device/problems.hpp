@@ -25,8 +25,12 @@ std::vector<problem::Problem> shapes();
 std::vector<problem::Problem> row_lengths();
 /// Groups along M with every recipe that differs in how bytes move.
 std::vector<problem::Problem> groupings();
-/// A problem drawn from everything above; extents small and mostly odd.
-problem::Problem random_problem(Random& random);
+/// A quantization drawn from everything above; extents small and mostly odd, any number of groups.
+problem::Problem random_quantization(Random& random);
+/// The same quantization of another shape, with another number of groups and another cap.
+problem::Problem with_other_extents(const problem::Problem& like, Random& random);
+/// Small, mostly odd; 0 now and then, multiples of 32 and 128 more often than by chance.
+std::int64_t random_extent(Random& random);
 
 /// Of `problems` those that are supported.
 std::vector<problem::Problem> supported(std::vector<problem::Problem> problems);
@@ -35,8 +39,11 @@ void prewarm(const std::vector<problem::Problem>& problems);
 
 /// Values for every input: mixed magnitudes, runs of special values, bit patterns around rounding points.
 TensorMap make_inputs(const problem::Problem& problem, Random& random);
-/// Group ends in a matrix of `rows` rows: some groups empty, mostly a tail.
-HostTensor random_offsets(std::int64_t rows, const problem::MGroups& groups, Random& random);
+/// Ends of `count` groups in [0, limit], sizes multiples of `alignment`: some empty, a tail or none, at times
+/// nothing but tail.
+std::vector<std::int32_t> random_ends(std::int64_t count, std::int64_t limit, std::int64_t alignment,
+                                      Random& random);
+HostTensor words(const std::vector<std::int32_t>& values);
 /// A tensor of such values.
 HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Random& random);
 

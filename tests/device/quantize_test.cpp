@@ -1,7 +1,6 @@
 // Every supported problem of the tables against the reference, between guard zones, on dirty outputs.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <vector>
 
@@ -139,23 +138,6 @@ TEST_F(QuantizeOnDevice, CapsOfTheLargestMagnitude) {
       quantize.recipe.amax_cap = cap;
       expect_reference(problem, make_inputs(problem, random));
     }
-  }
-}
-
-TEST_F(QuantizeOnDevice, RandomProblems) {
-  const char* asked = std::getenv("MXJIT_RANDOM");
-  const int count = asked != nullptr ? std::atoi(asked) : small() ? 10 : 300;
-  Random random(20240229);
-  std::vector<Problem> problems;
-  for (int i = 0; i < count; ++i) problems.push_back(random_problem(random));
-  prewarm(problems);
-  for (const Problem& problem : problems) {
-    const Placement placement{.extra_pitch = random() % 3 == 0 ? static_cast<std::int64_t>(random() % 50) : 0,
-                              .shift = random() % 3 == 0 ? static_cast<int>(random() % 17) : 0,
-                              .dirt = static_cast<std::uint8_t>(random())};
-    SCOPED_TRACE(testing::Message() << "extra pitch " << placement.extra_pitch << ", shift "
-                                    << placement.shift);
-    expect_reference(problem, make_inputs(problem, random), placement);
   }
 }
 

@@ -43,11 +43,13 @@ class Results : public testing::EmptyTestEventListener {
         const testing::TestInfo& test = *suite_of.GetTestInfo(t);
         if (!test.should_run()) continue;
         const testing::TestResult& result = *test.result();
-        tests[std::string(suite_of.name()) + "." + test.name()] = {
-            {"result", result.Skipped()  ? "skipped"
-                       : result.Passed() ? "passed"
-                                         : "failed"},
-            {"seconds", static_cast<double>(result.elapsed_time()) / 1000.0}};
+        auto& entry = tests[std::string(suite_of.name()) + "." + test.name()];
+        entry = {{"result", result.Skipped()  ? "skipped"
+                            : result.Passed() ? "passed"
+                                              : "failed"},
+                 {"seconds", static_cast<double>(result.elapsed_time()) / 1000.0}};
+        for (int p = 0; p < result.test_property_count(); ++p)  // RecordProperty's
+          entry[result.GetTestProperty(p).key()] = result.GetTestProperty(p).value();
       }
     }
     std::ofstream(path) << json.dump(2) << '\n';
