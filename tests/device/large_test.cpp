@@ -22,11 +22,22 @@ constexpr std::int64_t n = 12288;
 // Rows from here on are compared: a multiple of 128, so that their blocks and tiles are whole up to the last.
 constexpr std::int64_t first_row = (m - 1) / 128 * 128 - 128;
 
-Problem problem_of(std::int64_t rows, ScaleLayout layout) {
+struct Recipe {
+  const char* name;
+  Axes axes;
+  ScaleLayout layout = ScaleLayout::plain;
+  Scaling scaling = Scaling::mx;
+  Block block = {};
+};
+
+Problem problem_of(std::int64_t rows, const Recipe& recipe) {
   problem::Quantize quantize;
   quantize.input.shape = {rows, n};
-  quantize.recipe.scale_layout = layout;
-  quantize.axes = {.row = true, .col = true};
+  quantize.recipe.scaling = recipe.scaling;
+  if (recipe.scaling == Scaling::fp32) quantize.recipe.rounding = Rounding::none;
+  quantize.recipe.block = recipe.block;
+  quantize.recipe.scale_layout = recipe.layout;
+  quantize.axes = recipe.axes;
   return problem::with_defaults({.name = {}, .op = quantize});
 }
 
@@ -50,17 +61,21 @@ std::vector<std::uint8_t> columns_of(const driver::DeviceBuffer& buffer, std::si
   return kept;
 }
 
-// Of a "col" output of all rows, what belongs to the rows from `row` on, for `rows` rows, in stored order.
-TensorMap cut(const std::map<std::string, driver::DeviceBuffer>& buffers, ScaleLayout layout,
+// Of the outputs of all rows, what belongs to the `rows` rows from `row` on, in stored order.
+TensorMap cut(const std::map<std::string, driver::DeviceBuffer>& buffers, const Recipe& recipe,
               std::int64_t row, std::int64_t rows) {
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   TensorMap outputs = {};
-  for (const problem::TensorDecl& decl : problem::tensors(problem_of(rows, layout)))
+  for (const problem::TensorDecl& decl : problem::tensors(problem_of(rows, recipe)))
     if (decl.output) outputs[decl.name] = {.dtype = decl.dtype, .shape = decl.shape, .bytes = {}};
-  const bool blocked = layout == ScaleLayout::blocked;
-  outputs["q_row"].bytes = read_bytes(buffers.at("q_row"), size(row * n), size(rows * n));
-  outputs["s_row"].bytes = read_bytes(buffers.at("s_row"), size(row * (n / 32)),
-                                      size((blocked ? (rows + 127) / 128 * 128 : rows) * (n / 32)));
+  const bool blocked = recipe.layout == ScaleLayout::blocked;
+  if (recipe.axes.row) {
+    outputs["q_row"].bytes = read_bytes(buffers.at("q_row"), size(row * n), size(rows * n));
+    const std::int64_t scales = recipe.scaling == Scaling::mx ? n / 32 : 4;  // bytes a row
+    outputs["s_row"].bytes = read_bytes(buffers.at("s_row"), size(row * scales),
+                                        size((blocked ? (rows + 127) / 128 * 128 : rows) * scales));
+  }
+  if (!recipe.axes.col) return outputs;
   outputs["q_col"].bytes = columns_of(buffers.at("q_col"), size(n), size(m), size(row), size(rows));
   const std::int64_t codes = (rows + 31) / 32;
   if (!blocked) {
@@ -85,8 +100,13 @@ TEST_F(LargeTensors, FirstAndLastRowsPast31Bits) {
     GTEST_SKIP() << "needs 12 GiB of device memory, has " << (left >> 20) << " MiB";
 
   Random random(30);
-  for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
-    const Problem whole = problem_of(m, layout);
+  constexpr Axes row{true, false}, both{true, true};
+  for (const Recipe& recipe : {Recipe{"row", row}, Recipe{"row blocked", row, ScaleLayout::blocked},
+                               Recipe{"dual", both}, Recipe{"dual blocked", both, ScaleLayout::blocked},
+                               Recipe{"fp32 row", row, ScaleLayout::plain, Scaling::fp32,
+                                      Block{.kind = Block::Kind::row, .rows = 1, .cols = 1}}}) {
+    SCOPED_TRACE(recipe.name);
+    const Problem whole = problem_of(m, recipe);
     std::map<std::string, driver::DeviceBuffer> buffers;
     dispatch::DeviceTensors tensors;
     for (const problem::TensorDecl& decl : problem::tensors(whole)) {
@@ -110,12 +130,12 @@ TEST_F(LargeTensors, FirstAndLastRowsPast31Bits) {
     machine.synchronize();
     {
       SCOPED_TRACE("first rows");
-      expect_equal(cut(buffers, layout, 0, 256), reference::run(problem_of(256, layout), {{"x", head_x}}));
+      expect_equal(cut(buffers, recipe, 0, 256), reference::run(problem_of(256, recipe), {{"x", head_x}}));
     }
     {
       SCOPED_TRACE("last rows");
-      expect_equal(cut(buffers, layout, first_row, tail),
-                   reference::run(problem_of(tail, layout), {{"x", tail_x}}));
+      expect_equal(cut(buffers, recipe, first_row, tail),
+                   reference::run(problem_of(tail, recipe), {{"x", tail_x}}));
     }
   }
 }

@@ -241,6 +241,16 @@ TensorMap ops_inputs(const Problem& problem, Random& random) {
   return inputs;
 }
 
+TensorMap any_inputs(const Problem& problem, Random& random) {
+  const bool quantize = std::holds_alternative<problem::Quantize>(problem.op);
+  return quantize ? make_inputs(problem, random) : ops_inputs(problem, random);
+}
+
+TensorMap comparable(const Problem& problem, TensorMap outputs) {
+  const bool quantize = std::holds_alternative<problem::Quantize>(problem.op);
+  return quantize ? std::move(outputs) : with_one_nan(std::move(outputs));
+}
+
 TensorMap with_one_nan(TensorMap tensors) {
   for (auto& [name, tensor] : tensors) {
     if (tensor.dtype != DType::fp32) continue;

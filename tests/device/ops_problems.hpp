@@ -26,7 +26,12 @@ problem::Problem op_of_other_extents(problem::Problem problem, Random& random);
 /// leave a tail or not.
 TensorMap ops_inputs(const problem::Problem& problem, Random& random);
 
+/// Values for a problem of these ops or of quantize.
+TensorMap any_inputs(const problem::Problem& problem, Random& random);
+
 /// fp32 NaNs, of which there are many, become one: which of them a product is is left to the chip.
 TensorMap with_one_nan(TensorMap tensors);
+/// The outputs as they are compared: those of a quantization as they are.
+TensorMap comparable(const problem::Problem& problem, TensorMap outputs);
 
 }  // namespace mxjit::device

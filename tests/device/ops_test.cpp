@@ -21,14 +21,6 @@ using problem::Problem;
 
 class OpsOnDevice : public DeviceTest {};
 
-// Every `stride`-th problem when sizes are to be small.
-std::vector<Problem> thinned(const std::vector<Problem>& problems, std::size_t stride) {
-  if (!small()) return problems;
-  std::vector<Problem> kept;
-  for (std::size_t i = 0; i < problems.size(); i += stride) kept.push_back(problems[i]);
-  return kept;
-}
-
 void expect_op(const Problem& problem, Random& random, const Placement& placement = {}) {
   SCOPED_TRACE(problem::print(problem));
   const TensorMap inputs = ops_inputs(problem, random);
@@ -108,6 +100,34 @@ TEST_F(OpsOnDevice, FaultyGroupsOfADequantization) {
          {Fault{{32, 64, 64, 256}, {}}, Fault{{32, 64, 32, 256}, {1, 2, 32, 0}},
           Fault{{64, most, 96, 128}, {2, 1, most, 0}}, Fault{{least, 64, 96, 256}, {2, 0, least, 0}},
           Fault{{32, 65, 129, 257}, {3, 1, 65, 0}}, Fault{{32, 300, 16, -1}, {2, 1, 300, 0}}}) {
+      inputs["offsets"] = words(fault.offsets);
+      expect_status(problem, inputs, fault.status);
+    }
+  }
+}
+
+TEST_F(OpsOnDevice, FaultyGroupsOfQuantizations) {
+  Random random(61);
+  std::vector<Problem> problems;
+  for (Problem problem : supported(groupings())) {
+    auto& quantize = std::get<problem::Quantize>(problem.op);
+    if (quantize.groups->count != 3) continue;
+    quantize.groups->count = 4;
+    problems.push_back(problem::with_defaults(problem));
+  }
+  problems = thinned(problems, 3);
+  prewarm(problems);
+  for (const Problem& problem : problems) {  // 771 rows
+    const int alignment = std::get<problem::Quantize>(problem.op).groups->alignment;
+    TensorMap inputs = make_inputs(problem, random);
+    std::vector<Fault> faults = {{{128, 256, 256, 768}, {}},
+                                 {{128, 256, 128, 768}, {1, 2, 128, 0}},
+                                 {{256, most, 384, 512}, {2, 1, most, 0}},
+                                 {{least, 256, 384, 768}, {2, 0, least, 0}},
+                                 {{128, 256, 384, 896}, {2, 3, 896, 0}}};
+    if (alignment > 1) faults.push_back({{128, 257, 385, 513}, {3, 1, 257, 0}});
+    if (alignment > 32) faults.push_back({{128, 256, 288, 640}, {3, 2, 288, 0}});
+    for (const Fault& fault : faults) {
       inputs["offsets"] = words(fault.offsets);
       expect_status(problem, inputs, fault.status);
     }

@@ -290,6 +290,13 @@ std::vector<Problem> supported(std::vector<Problem> problems) {
   return problems;
 }
 
+std::vector<Problem> thinned(const std::vector<Problem>& problems, std::size_t stride) {
+  if (!small()) return problems;
+  std::vector<Problem> kept;
+  for (std::size_t i = 0; i < problems.size(); i += stride) kept.push_back(problems[i]);
+  return kept;
+}
+
 void prewarm(const std::vector<Problem>& problems) {
   const Machine& machine = Machine::get();
   const configure::Profile& profile = dispatch::ContextAccess::state(machine.context()).profile;

@@ -34,6 +34,8 @@ std::int64_t random_extent(Random& random);
 
 /// Of `problems` those that are supported.
 std::vector<problem::Problem> supported(std::vector<problem::Problem> problems);
+/// Every `stride`-th of them when sizes are to be small, else all.
+std::vector<problem::Problem> thinned(const std::vector<problem::Problem>& problems, std::size_t stride);
 /// Compiles what they need, on every core, so that the tests that follow find it in the cache.
 void prewarm(const std::vector<problem::Problem>& problems);
 

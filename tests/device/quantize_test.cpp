@@ -15,14 +15,6 @@ using problem::Problem;
 
 class QuantizeOnDevice : public DeviceTest {};
 
-// Every `stride`-th problem when sizes are to be small.
-std::vector<Problem> thinned(std::vector<Problem> problems, std::size_t stride) {
-  if (!small()) return problems;
-  std::vector<Problem> kept;
-  for (std::size_t i = 0; i < problems.size(); i += stride) kept.push_back(problems[i]);
-  return kept;
-}
-
 TEST_F(QuantizeOnDevice, TheTablesHoldWhatThisVersionPromises) {
   std::map<std::pair<bool, bool>, int> of_axes;
   for (const Problem& problem : supported(combinations())) {

@@ -6,9 +6,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "driver/stub.hpp"
 #include "emulation/device/tensor_map.hpp"
@@ -38,18 +43,68 @@ CUresult load(CUlibrary* library, const void* cubin, CUjit_option*, void**, unsi
   return CUDA_SUCCESS;  // the descriptor stays open: another file under its name would be taken for this one
 }
 
-CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
+CUresult run_now(const Program& program, const Grid& grid, const void* parameters) {
   try {
-    run(*reinterpret_cast<const Program*>(function),
-        {.blocks = {config->gridDimX, config->gridDimY, config->gridDimZ},
-         .threads = config->blockDimX,
-         .shared_bytes = config->sharedMemBytes},
-        parameters[0]);
+    run(program, grid, parameters);
   } catch (const std::runtime_error& error) {
     std::fprintf(stderr, "emulated launch: %s\n", error.what());
     return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_SUCCESS;
+}
+
+// What a capture saw, in order. One capture at a time, of whatever stream.
+using Graph = std::vector<std::function<CUresult()>>;
+Graph* captured = nullptr;
+
+CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
+  const auto& program = *reinterpret_cast<const Program*>(function);
+  const Grid grid{.blocks = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                  .threads = config->blockDimX,
+                  .shared_bytes = config->sharedMemBytes};
+  if (captured == nullptr) return run_now(program, grid, parameters[0]);
+  // Some parameters are aligned to 64 bytes.
+  const std::size_t bytes = program.parameter_bytes();
+  const std::shared_ptr<void> copy(std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free);
+  std::memcpy(copy.get(), parameters[0], bytes);
+  captured->push_back([&program, grid, copy] { return run_now(program, grid, copy.get()); });
+  return CUDA_SUCCESS;
+}
+
+CUresult fill(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream) {
+  const auto now = [=] { return driver::stub_api().memset_d8_async(to, value, bytes, stream); };
+  if (captured == nullptr) return now();
+  captured->push_back(now);
+  return CUDA_SUCCESS;
+}
+
+void capture_graphs(driver::Api& table) {
+  table.stream_begin_capture = [](CUstream stream, CUstreamCaptureMode mode) {
+    captured = new Graph;
+    return driver::stub_api().stream_begin_capture(stream, mode);
+  };
+  table.stream_end_capture = [](CUstream stream, CUgraph* graph) {
+    const CUresult result = driver::stub_api().stream_end_capture(stream, graph);
+    *graph = reinterpret_cast<CUgraph>(std::exchange(captured, nullptr));
+    return result;
+  };
+  table.graph_instantiate = [](CUgraphExec* exec, CUgraph graph, unsigned long long) {
+    *exec = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<const Graph*>(graph)));
+    return CUDA_SUCCESS;
+  };
+  table.graph_launch = [](CUgraphExec exec, CUstream) {
+    for (const auto& node : *reinterpret_cast<const Graph*>(exec))
+      if (const CUresult result = node(); result != CUDA_SUCCESS) return result;
+    return CUDA_SUCCESS;
+  };
+  table.graph_exec_destroy = [](CUgraphExec exec) {
+    delete reinterpret_cast<const Graph*>(exec);
+    return CUDA_SUCCESS;
+  };
+  table.graph_destroy = [](CUgraph graph) {
+    delete reinterpret_cast<const Graph*>(graph);
+    return CUDA_SUCCESS;
+  };
 }
 
 unsigned element_bytes(CUtensorMapDataType type) {
@@ -124,6 +179,8 @@ driver::Api make_api() {
   };
   table.tensor_map_encode_tiled = encode;
   table.launch_kernel_ex = launch;
+  table.memset_d8_async = fill;
+  capture_graphs(table);
   return table;
 }
 

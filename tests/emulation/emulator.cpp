@@ -54,6 +54,7 @@ struct Program::Symbols {
   void (*entry)(const void* parameters);
   const Services** services;
   Index *thread, *block, *threads, *blocks;
+  const unsigned long* parameter_bytes;
 };
 
 namespace {
@@ -268,8 +269,11 @@ Program::Program(const std::string& file) : handle_(::dlopen(file.c_str(), RTLD_
                          static_cast<Index*>(find("threadIdx")),
                          static_cast<Index*>(find("blockIdx")),
                          static_cast<Index*>(find("blockDim")),
-                         static_cast<Index*>(find("gridDim"))};
+                         static_cast<Index*>(find("gridDim")),
+                         static_cast<const unsigned long*>(find("mxjit_params_bytes"))};
 }
+
+std::size_t Program::parameter_bytes() const { return *symbols_->parameter_bytes; }
 
 Program::~Program() {
   delete symbols_;

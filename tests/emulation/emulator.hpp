@@ -17,6 +17,7 @@ class Program {
 
   struct Symbols;
   const Symbols& symbols() const { return *symbols_; }
+  std::size_t parameter_bytes() const;
 
  private:
   void* handle_;

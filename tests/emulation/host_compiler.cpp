@@ -63,7 +63,7 @@ std::string HostCompiler::identity() {
       if (entry.is_regular_file()) headers.push_back(entry.path());
     std::sort(headers.begin(), headers.end());
     for (const fs::path& header : headers) all += contents(header);
-    return "host " + to_hex(sha256(all));
+    return "host 2 " + to_hex(sha256(all));
   }();
   return identity;
 }
@@ -78,8 +78,14 @@ std::string compile_for_host(const std::string& source, const std::string& symbo
                              "void mxjit_call(void (*kernel)(Params), const void* params) {{\n"
                              "  kernel(*static_cast<const Params*>(params));\n"
                              "}}\n"
+                             "template <class Params>\n"
+                             "constexpr unsigned long mxjit_size(void (*)(Params)) {{\n"
+                             "  return sizeof(Params);\n"
+                             "}}\n"
                              "extern \"C\" __attribute__((visibility(\"default\")))\n"
-                             "void mxjit_entry(const void* params) {{ mxjit_call(&{}, params); }}\n",
+                             "void mxjit_entry(const void* params) {{ mxjit_call(&{0}, params); }}\n"
+                             "extern \"C\" __attribute__((visibility(\"default\")))\n"
+                             "const unsigned long mxjit_params_bytes = mxjit_size(&{0});\n",
                              symbol);
   // The emulation's ptx/ stands before the kernels'.
   const std::string command =
