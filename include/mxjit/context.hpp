@@ -80,6 +80,58 @@ class GemmPlan {
   std::shared_ptr<const State> state_;
 };
 
+/// A dequantization resolved to a loaded kernel, as QuantizePlan.
+class DequantizePlan {
+ public:
+  /// Launches on `stream` of the plan's context, for q and x of the dtypes planned for; extents, pitches and
+  /// the rest may differ. Throws as QuantizePlan::launch.
+  MXJIT_API void launch(const DequantizeArgs& args, Stream stream) const;
+
+ private:
+  friend class Context;
+  struct State;
+  explicit DequantizePlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+/// Moving scale codes, one way or the other, resolved to a loaded kernel, as QuantizePlan.
+class PackScalesPlan {
+ public:
+  /// Launches on `stream` of the plan's context; extents and pitches may differ. Throws as
+  /// QuantizePlan::launch.
+  MXJIT_API void launch(const PackScalesArgs& args, Stream stream) const;
+
+ private:
+  friend class Context;
+  struct State;
+  explicit PackScalesPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+/// Padding of groups resolved to a loaded kernel, as PackScalesPlan; dtypes may differ, too.
+class PadGroupsPlan {
+ public:
+  MXJIT_API void launch(const PadGroupsArgs& args, Stream stream) const;
+
+ private:
+  friend class Context;
+  struct State;
+  explicit PadGroupsPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+/// The way back, as PadGroupsPlan.
+class UnpadGroupsPlan {
+ public:
+  MXJIT_API void launch(const UnpadGroupsArgs& args, Stream stream) const;
+
+ private:
+  friend class Context;
+  struct State;
+  explicit UnpadGroupsPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
 /// Thread-safe. Belongs to the CUDA context that is current in the calling thread at construction, or to the
 /// primary context of device 0 where none is.
 class Context {
@@ -111,14 +163,21 @@ class Context {
   /// Decodes, as quantize() quantizes; so do the entries that follow. Each is one launch, whatever the
   /// extents.
   MXJIT_API void dequantize(const DequantizeOptions& options, const DequantizeArgs& args, Stream stream);
+  /// Compiles and loads, without launching, as the plans that follow. The tensors must be as the entry wants
+  /// them.
+  MXJIT_API DequantizePlan plan(const DequantizeOptions& options, const DequantizeArgs& args);
 
   /// Moves scale codes from the plain matrix to the blocked layout, and back.
   MXJIT_API void pack_scales(const PackScalesOptions& options, const PackScalesArgs& args, Stream stream);
   MXJIT_API void unpack_scales(const PackScalesOptions& options, const PackScalesArgs& args, Stream stream);
+  MXJIT_API PackScalesPlan plan_pack_scales(const PackScalesOptions& options, const PackScalesArgs& args);
+  MXJIT_API PackScalesPlan plan_unpack_scales(const PackScalesOptions& options, const PackScalesArgs& args);
 
   /// Moves groups of rows to starts that are multiples of an alignment, and back.
   MXJIT_API void pad_groups(const PadGroupsOptions& options, const PadGroupsArgs& args, Stream stream);
   MXJIT_API void unpad_groups(const PadGroupsOptions& options, const UnpadGroupsArgs& args, Stream stream);
+  MXJIT_API PadGroupsPlan plan(const PadGroupsOptions& options, const PadGroupsArgs& args);
+  MXJIT_API UnpadGroupsPlan plan(const PadGroupsOptions& options, const UnpadGroupsArgs& args);
 
   /// Compiles where needed and loads every kernel that the problems of a trace (one JSON object a line; an
   /// extent may be a range) can need, so that calls of them only launch, in a stream capture too. Throws

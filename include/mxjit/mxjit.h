@@ -98,6 +98,12 @@ enum {
 enum { MXJIT_LAYOUT_PLAIN = 0, MXJIT_LAYOUT_BLOCKED = 1, MXJIT_LAYOUT_MN_MAJOR = 2 };
 enum { MXJIT_BLOCK_EXTENTS = 0, MXJIT_BLOCK_ROW = 1, MXJIT_BLOCK_TENSOR = 2 };
 enum { MXJIT_ACCUMULATION_PROMOTE = 0, MXJIT_ACCUMULATION_FAST = 1, MXJIT_ACCUMULATION_EXACT = 2 };
+enum {
+  MXJIT_PLACEMENT_DENSE = 0,
+  MXJIT_PLACEMENT_M_GROUPS = 1,
+  MXJIT_PLACEMENT_K_GROUPS = 2,
+  MXJIT_PLACEMENT_PER_EXPERT = 3
+};
 enum { MXJIT_AXIS_ROW = 1, MXJIT_AXIS_COL = 2 }; /* a set: one, the other, or their sum */
 
 /* ---- context */
@@ -248,6 +254,141 @@ MXJIT_API mxjit_status mxjit_plan_gemm(mxjit_context* context, const mxjit_gemm_
                                        const mxjit_gemm_args* args, mxjit_plan** plan);
 MXJIT_API mxjit_status mxjit_launch_gemm(const mxjit_plan* plan, const mxjit_gemm_args* args,
                                          mxjit_stream stream);
+
+/* ---- dequantize */
+
+typedef struct mxjit_dequantize_options {
+  size_t struct_size;
+  int32_t scaling;    /* MXJIT_SCALING_... */
+  int32_t block_kind; /* MXJIT_BLOCK_... */
+  int32_t block_rows; /* as in mxjit_quantize_options */
+  int32_t block_cols;
+  int32_t scale_layout;    /* MXJIT_LAYOUT_... */
+  int32_t axis_col;        /* not 0: q and s are q_col and s_col of a quantization */
+  int32_t group_count;     /* 0: no groups */
+  int32_t group_alignment; /* 128, 32 or 1 */
+} mxjit_dequantize_options;
+#define MXJIT_DEQUANTIZE_OPTIONS_INIT                                                                      \
+  {                                                                                                        \
+    sizeof(mxjit_dequantize_options), MXJIT_SCALING_MX, MXJIT_BLOCK_EXTENTS, 1, 32, MXJIT_LAYOUT_PLAIN, 0, \
+        0, 128                                                                                             \
+  }
+
+/* Shapes: DequantizeArgs of dequantize.hpp. */
+typedef struct mxjit_dequantize_args {
+  size_t struct_size;
+  mxjit_tensor q;
+  mxjit_tensor s;
+  mxjit_tensor x;       /* written */
+  mxjit_tensor offsets; /* with groups: i32 (count) group ends, on the device */
+  mxjit_tensor status;  /* with groups, optional: i32 (4), zeroed by the caller */
+} mxjit_dequantize_args;
+#define MXJIT_DEQUANTIZE_ARGS_INIT                                                                     \
+  {                                                                                                    \
+    sizeof(mxjit_dequantize_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
+        MXJIT_NO_TENSOR                                                                                \
+  }
+
+/* As the three for quantize. A plan is for q and x of its dtypes; extents and pitches may differ. */
+MXJIT_API mxjit_status mxjit_dequantize(mxjit_context* context, const mxjit_dequantize_options* options,
+                                        const mxjit_dequantize_args* args, mxjit_stream stream);
+MXJIT_API mxjit_status mxjit_plan_dequantize(mxjit_context* context, const mxjit_dequantize_options* options,
+                                             const mxjit_dequantize_args* args, mxjit_plan** plan);
+MXJIT_API mxjit_status mxjit_launch_dequantize(const mxjit_plan* plan, const mxjit_dequantize_args* args,
+                                               mxjit_stream stream);
+
+/* ---- pack_scales, unpack_scales: codes from the plain matrix to the blocked layout, and back */
+
+typedef struct mxjit_pack_scales_options {
+  size_t struct_size;
+  int32_t placement;   /* MXJIT_PLACEMENT_... */
+  int32_t group_count; /* 1 to 1024 with MXJIT_PLACEMENT_M_GROUPS and _K_GROUPS, else 0 */
+} mxjit_pack_scales_options;
+#define MXJIT_PACK_SCALES_OPTIONS_INIT \
+  { sizeof(mxjit_pack_scales_options), MXJIT_PLACEMENT_DENSE, 0 }
+
+/* Shapes: PackScalesArgs of scales.hpp. */
+typedef struct mxjit_pack_scales_args {
+  size_t struct_size;
+  mxjit_tensor s;         /* read by pack, written by unpack */
+  mxjit_tensor s_blocked; /* written by pack, read by unpack */
+  mxjit_tensor offsets;   /* with groups: i32 (count), ends of groups of rows or of columns */
+  mxjit_tensor status;    /* with groups, optional: i32 (4), zeroed by the caller */
+} mxjit_pack_scales_args;
+#define MXJIT_PACK_SCALES_ARGS_INIT \
+  { sizeof(mxjit_pack_scales_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR }
+
+MXJIT_API mxjit_status mxjit_pack_scales(mxjit_context* context, const mxjit_pack_scales_options* options,
+                                         const mxjit_pack_scales_args* args, mxjit_stream stream);
+MXJIT_API mxjit_status mxjit_plan_pack_scales(mxjit_context* context,
+                                              const mxjit_pack_scales_options* options,
+                                              const mxjit_pack_scales_args* args, mxjit_plan** plan);
+MXJIT_API mxjit_status mxjit_unpack_scales(mxjit_context* context, const mxjit_pack_scales_options* options,
+                                           const mxjit_pack_scales_args* args, mxjit_stream stream);
+MXJIT_API mxjit_status mxjit_plan_unpack_scales(mxjit_context* context,
+                                                const mxjit_pack_scales_options* options,
+                                                const mxjit_pack_scales_args* args, mxjit_plan** plan);
+/* Of either plan, which knows its way. Extents and pitches may differ. */
+MXJIT_API mxjit_status mxjit_launch_pack_scales(const mxjit_plan* plan, const mxjit_pack_scales_args* args,
+                                                mxjit_stream stream);
+
+/* ---- pad_groups, unpad_groups: groups of rows to starts that are multiples of an alignment, and back */
+
+typedef struct mxjit_pad_groups_options {
+  size_t struct_size;
+  int64_t alignment;   /* rows, at least 1 */
+  int32_t group_count; /* 1 to 1024 */
+  int32_t reserved;    /* 0 */
+} mxjit_pad_groups_options;
+#define MXJIT_PAD_GROUPS_OPTIONS_INIT \
+  { sizeof(mxjit_pad_groups_options), 0, 0, 0 }
+
+/* Shapes: PadGroupsArgs of pad.hpp. */
+typedef struct mxjit_pad_groups_args {
+  size_t struct_size;
+  mxjit_tensor x;
+  mxjit_tensor offsets;
+  mxjit_tensor x_padded; /* written, as starts and ends */
+  mxjit_tensor starts;
+  mxjit_tensor ends;
+  mxjit_tensor status; /* optional: i32 (4), zeroed by the caller */
+} mxjit_pad_groups_args;
+#define MXJIT_PAD_GROUPS_ARGS_INIT                                                                     \
+  {                                                                                                    \
+    sizeof(mxjit_pad_groups_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
+        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR                                                               \
+  }
+
+/* Shapes: UnpadGroupsArgs of pad.hpp. */
+typedef struct mxjit_unpad_groups_args {
+  size_t struct_size;
+  mxjit_tensor x_padded;
+  mxjit_tensor offsets;
+  mxjit_tensor starts;
+  mxjit_tensor x; /* written */
+  mxjit_tensor status;
+} mxjit_unpad_groups_args;
+#define MXJIT_UNPAD_GROUPS_ARGS_INIT                                                                     \
+  {                                                                                                      \
+    sizeof(mxjit_unpad_groups_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
+        MXJIT_NO_TENSOR                                                                                  \
+  }
+
+/* As the three for quantize, but that options are never null. Dtypes, extents and pitches of a plan's calls
+ * may differ. */
+MXJIT_API mxjit_status mxjit_pad_groups(mxjit_context* context, const mxjit_pad_groups_options* options,
+                                        const mxjit_pad_groups_args* args, mxjit_stream stream);
+MXJIT_API mxjit_status mxjit_plan_pad_groups(mxjit_context* context, const mxjit_pad_groups_options* options,
+                                             const mxjit_pad_groups_args* args, mxjit_plan** plan);
+MXJIT_API mxjit_status mxjit_launch_pad_groups(const mxjit_plan* plan, const mxjit_pad_groups_args* args,
+                                               mxjit_stream stream);
+MXJIT_API mxjit_status mxjit_unpad_groups(mxjit_context* context, const mxjit_pad_groups_options* options,
+                                          const mxjit_unpad_groups_args* args, mxjit_stream stream);
+MXJIT_API mxjit_status mxjit_plan_unpad_groups(mxjit_context* context,
+                                               const mxjit_pad_groups_options* options,
+                                               const mxjit_unpad_groups_args* args, mxjit_plan** plan);
+MXJIT_API mxjit_status mxjit_launch_unpad_groups(const mxjit_plan* plan, const mxjit_unpad_groups_args* args,
+                                                 mxjit_stream stream);
 
 /* Null is fine. */
 MXJIT_API void mxjit_plan_destroy(mxjit_plan* plan);

@@ -13,27 +13,6 @@ using namespace mxjit::capi;
 
 namespace {
 
-template <typename Plan>
-const Plan& plan_of(const mxjit_plan* plan, const char* made_by) {
-  require(plan, "plan");
-  const auto* held = std::get_if<Plan>(&plan->plan);
-  if (held == nullptr)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("plan: expected one of {}, got one of another operation", made_by), "plan");
-  return *held;
-}
-
-template <typename Handle>
-void clear(Handle** handle, const char* argument) {
-  require(handle, argument);
-  *handle = nullptr;
-}
-
-Context& context_of(const mxjit_context* context) {
-  require(context, "context");
-  return *context->context;
-}
-
 std::uint64_t count(std::chrono::nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
 
 }  // namespace

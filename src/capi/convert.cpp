@@ -27,11 +27,23 @@ static_assert(same<Accumulation::promote, MXJIT_ACCUMULATION_PROMOTE> &&
               same<Accumulation::fast, MXJIT_ACCUMULATION_FAST> &&
               same<Accumulation::exact, MXJIT_ACCUMULATION_EXACT>);
 
+static_assert(same<Placement::dense, MXJIT_PLACEMENT_DENSE> &&
+              same<Placement::m_groups, MXJIT_PLACEMENT_M_GROUPS> &&
+              same<Placement::k_groups, MXJIT_PLACEMENT_K_GROUPS> &&
+              same<Placement::per_expert, MXJIT_PLACEMENT_PER_EXPERT>);
+
 constexpr mxjit_context_options default_context = MXJIT_CONTEXT_OPTIONS_INIT;
 constexpr mxjit_quantize_options default_quantize = MXJIT_QUANTIZE_OPTIONS_INIT;
 constexpr mxjit_quantize_args no_quantize_args = MXJIT_QUANTIZE_ARGS_INIT;
 constexpr mxjit_gemm_options default_gemm = MXJIT_GEMM_OPTIONS_INIT;
 constexpr mxjit_gemm_args no_gemm_args = MXJIT_GEMM_ARGS_INIT;
+constexpr mxjit_dequantize_options default_dequantize = MXJIT_DEQUANTIZE_OPTIONS_INIT;
+constexpr mxjit_dequantize_args no_dequantize_args = MXJIT_DEQUANTIZE_ARGS_INIT;
+constexpr mxjit_pack_scales_options default_pack_scales = MXJIT_PACK_SCALES_OPTIONS_INIT;
+constexpr mxjit_pack_scales_args no_pack_scales_args = MXJIT_PACK_SCALES_ARGS_INIT;
+constexpr mxjit_pad_groups_options default_pad_groups = MXJIT_PAD_GROUPS_OPTIONS_INIT;
+constexpr mxjit_pad_groups_args no_pad_groups_args = MXJIT_PAD_GROUPS_ARGS_INIT;
+constexpr mxjit_unpad_groups_args no_unpad_groups_args = MXJIT_UNPAD_GROUPS_ARGS_INIT;
 
 [[noreturn, gnu::cold]] void refuse_value(const char* owner, const char* field, const char* constants,
                                           std::int32_t came) {
@@ -172,6 +184,73 @@ GemmArgs gemm_args(const mxjit_gemm_args* args) {
           .bias = tensor(given.bias, "bias"),
           .alpha = given.alpha,
           .beta = given.beta};
+}
+
+DequantizeOptions dequantize_options(const mxjit_dequantize_options* options) {
+  if (options == nullptr) return {};
+  const mxjit_dequantize_options given = read_sized(*options, default_dequantize, "options");
+  constexpr const char* owner = "options";
+  return {.scaling = scaling(given.scaling, owner),
+          .block = block(given.block_kind, given.block_rows, given.block_cols, owner),
+          .scale_layout = layout(given.scale_layout, owner, "scale_layout"),
+          .axis_col = given.axis_col != 0,
+          .groups = {given.group_count, given.group_alignment}};
+}
+
+DequantizeArgs dequantize_args(const mxjit_dequantize_args* args) {
+  require(args, "args");
+  const mxjit_dequantize_args given = read_sized(*args, no_dequantize_args, "args");
+  return {.q = tensor(given.q, "q"),
+          .s = tensor(given.s, "s"),
+          .x = tensor(given.x, "x"),
+          .offsets = tensor(given.offsets, "offsets"),
+          .status = tensor(given.status, "status")};
+}
+
+PackScalesOptions pack_scales_options(const mxjit_pack_scales_options* options) {
+  if (options == nullptr) return {};
+  const mxjit_pack_scales_options given = read_sized(*options, default_pack_scales, "options");
+  return {.placement =
+              enumerator<Placement::per_expert>(given.placement, "options", "placement",
+                                                "MXJIT_PLACEMENT_DENSE, _M_GROUPS, _K_GROUPS or _PER_EXPERT"),
+          .groups = given.group_count};
+}
+
+PackScalesArgs pack_scales_args(const mxjit_pack_scales_args* args) {
+  require(args, "args");
+  const mxjit_pack_scales_args given = read_sized(*args, no_pack_scales_args, "args");
+  return {.s = tensor(given.s, "s"),
+          .s_blocked = tensor(given.s_blocked, "s_blocked"),
+          .offsets = tensor(given.offsets, "offsets"),
+          .status = tensor(given.status, "status")};
+}
+
+PadGroupsOptions pad_groups_options(const mxjit_pad_groups_options* options) {
+  require(options, "options");
+  const mxjit_pad_groups_options given = read_sized(*options, default_pad_groups, "options");
+  if (given.reserved != 0) refuse_value("options", "reserved", "0", given.reserved);
+  return {.groups = given.group_count, .alignment = given.alignment};
+}
+
+PadGroupsArgs pad_groups_args(const mxjit_pad_groups_args* args) {
+  require(args, "args");
+  const mxjit_pad_groups_args given = read_sized(*args, no_pad_groups_args, "args");
+  return {.x = tensor(given.x, "x"),
+          .offsets = tensor(given.offsets, "offsets"),
+          .x_padded = tensor(given.x_padded, "x_padded"),
+          .starts = tensor(given.starts, "starts"),
+          .ends = tensor(given.ends, "ends"),
+          .status = tensor(given.status, "status")};
+}
+
+UnpadGroupsArgs unpad_groups_args(const mxjit_unpad_groups_args* args) {
+  require(args, "args");
+  const mxjit_unpad_groups_args given = read_sized(*args, no_unpad_groups_args, "args");
+  return {.x_padded = tensor(given.x_padded, "x_padded"),
+          .offsets = tensor(given.offsets, "offsets"),
+          .starts = tensor(given.starts, "starts"),
+          .x = tensor(given.x, "x"),
+          .status = tensor(given.status, "status")};
 }
 
 }  // namespace mxjit::capi

@@ -47,6 +47,25 @@ struct GemmPlan::State {
   void launch(const GemmArgs& args, const dispatch::GemmSizes& sizes, Stream stream) const;
 };
 
+struct DequantizePlan::State {
+  DequantizeOptions options;
+  DType q, x;
+  std::shared_ptr<const dispatch::OpPlan> plan;
+};
+struct PackScalesPlan::State {
+  bool unpack;
+  PackScalesOptions options;
+  std::shared_ptr<const dispatch::OpPlan> plan;
+};
+struct PadGroupsPlan::State {
+  PadGroupsOptions options;
+  std::shared_ptr<const dispatch::OpPlan> plan;
+};
+struct UnpadGroupsPlan::State {
+  PadGroupsOptions options;
+  std::shared_ptr<const dispatch::OpPlan> plan;
+};
+
 struct Context::State {
   State(std::shared_ptr<const driver::DeviceContext> device_context,
         std::shared_ptr<driver::Libraries> loaded, std::shared_ptr<cache::Cache> kernel_cache);
@@ -85,6 +104,8 @@ struct Context::State {
 
   /// Any call of an op that is one kernel: checks, looks up, compiles and loads if needed, launches.
   void run(const dispatch::OpCall& call, Stream stream);
+  /// Checks, compiles and loads if needed.
+  std::shared_ptr<const dispatch::OpPlan> plan(const dispatch::OpCall& call);
   std::shared_ptr<const dispatch::OpPlan> make_op_plan(const dispatch::OpCall& call);
   std::shared_ptr<const dispatch::OpPlan> op_plan_of_loaded(const dispatch::OpCall& call);
 };

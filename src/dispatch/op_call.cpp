@@ -31,6 +31,18 @@ std::int64_t OpPlan::filling(std::int64_t blocks) const noexcept {
   return std::min<std::int64_t>(blocks, std::int64_t{8} * device->facts().sm_count);
 }
 
+void launch(const OpPlan& plan, const OpCall& call, CUstream stream) {
+  if (plan.device->is_current()) [[likely]]
+    return call.launch(plan, stream);
+  const driver::ScopedCurrent scope(*plan.device);
+  call.launch(plan, stream);
+}
+
+void launch_held(const OpPlan& plan, const OpCall& call, CUstream stream) {
+  call.check();
+  if (call.has_work()) launch(plan, call, stream);
+}
+
 Span check_words(const char* name, const Tensor& tensor, std::int64_t extent) {
   if (tensor.dtype != DType::i32) refuse(name, "dtype i32", std::string(to_string(tensor.dtype)));
   check_shape(name, tensor, {extent}, 1);
@@ -84,10 +96,7 @@ void Context::State::run(const dispatch::OpCall& call, Stream stream) {
   if (const auto* plan = op_plans.find(key)) [[likely]] {
     if (check_pointers) [[unlikely]]
       dispatch::check_op_pointers(*device, call);
-    if (device->is_current()) [[likely]]
-      return call.launch(**plan, stream);
-    const driver::ScopedCurrent scope(*device);
-    return call.launch(**plan, stream);
+    return dispatch::launch(**plan, call, stream);
   }
   const driver::ScopedCurrent scope(*device);
   dispatch::check_op_pointers(*device, call);
@@ -98,6 +107,16 @@ void Context::State::run(const dispatch::OpCall& call, Stream stream) {
                         ? op_plans.get(key, [&] { return make_op_plan(call); })
                         : op_plans.adopt(key, op_plan_of_loaded(call));
   call.launch(*plan, stream);
+}
+
+std::shared_ptr<const dispatch::OpPlan> Context::State::plan(const dispatch::OpCall& call) {
+  call.check();
+  const driver::ScopedCurrent scope(*device);
+  dispatch::check_op_pointers(*device, call);
+  return op_plans.get(call.key(), [&] {
+    if (trace) record(call.problem());
+    return make_op_plan(call);
+  });
 }
 
 std::shared_ptr<const dispatch::OpPlan> Context::State::make_op_plan(const dispatch::OpCall& call) {

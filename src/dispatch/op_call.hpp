@@ -72,6 +72,11 @@ class OpCall {
   ~OpCall() = default;
 };
 
+/// Launches a checked call that has work. Makes the plan's context current for it if it is not.
+void launch(const OpPlan& plan, const OpCall& call, CUstream stream);
+/// Checks a call that is `plan`'s, and launches it.
+void launch_held(const OpPlan& plan, const OpCall& call, CUstream stream);
+
 /// Checks of pieces that calls share. `words`: a vector of int32. `most`: groups of a call.
 Span check_words(const char* name, const Tensor& tensor, std::int64_t extent);
 void check_group_count(const char* name, std::int32_t count);

@@ -58,6 +58,65 @@ TEST_F(OpsOnDevice, PacksAtAnyPlace) { expect_at_any_place(thinned(packs(), 7), 
 TEST_F(OpsOnDevice, EveryPad) { expect_all(thinned(pads(), 41), 45); }
 TEST_F(OpsOnDevice, PadsAtAnyPlace) { expect_at_any_place(thinned(pads(), 53), 46); }
 
+// The problem's inputs through a plan.
+template <typename Launch>
+void expect_held(const problem::Problem& bare, Random& random, const Launch& plan_and_launch) {
+  const Problem problem = problem::with_defaults(bare);
+  SCOPED_TRACE(problem::print(problem));
+  const TensorMap inputs = ops_inputs(problem, random);
+  const GuardedProblem guarded(problem, inputs);
+  plan_and_launch(guarded.tensors());
+  Machine::get().synchronize();
+  expect_equal(guarded.read(), reference::run(problem, inputs));
+}
+
+TEST_F(OpsOnDevice, HeldPlansDoWhatTheEntriesDo) {
+  const Machine& machine = Machine::get();
+  Random random(62);
+  auto context = machine.cold_context();
+  problem::Dequantize dequantize;
+  dequantize.q = {.dtype = DType::e4m3, .shape = {70, 200}, .ld = {}, .align = {}};
+  expect_held({.name = {}, .op = dequantize}, random, [&](const auto& tensors) {
+    const DequantizeArgs args{
+        .q = tensors.at("q"), .s = tensors.at("s"), .x = tensors.at("x"), .offsets = {}};
+    const DequantizePlan plan = context->plan(DequantizeOptions{}, args);
+    context = machine.cold_context();  // the plan keeps what it needs
+    plan.launch(args, machine.stream());
+  });
+  problem::PackScales pack;
+  pack.shape = {130, 9};
+  for (const bool unpack : {false, true}) {
+    pack.unpack = unpack;
+    expect_held({.name = {}, .op = pack}, random, [&](const auto& tensors) {
+      const PackScalesArgs args{.s = tensors.at("s"), .s_blocked = tensors.at("s_blocked"), .offsets = {}};
+      const PackScalesPlan plan =
+          unpack ? context->plan_unpack_scales({}, args) : context->plan_pack_scales({}, args);
+      plan.launch(args, machine.stream());
+    });
+  }
+  problem::PadGroups pad;
+  pad.input = {.dtype = DType::bf16, .shape = {100, 24}, .ld = {}, .align = {}};
+  pad.groups = 4;
+  pad.alignment = 32;
+  const PadGroupsOptions options{.groups = 4, .alignment = 32};
+  expect_held({.name = {}, .op = pad}, random, [&](const auto& tensors) {
+    const PadGroupsArgs args{.x = tensors.at("x"),
+                             .offsets = tensors.at("offsets"),
+                             .x_padded = tensors.at("x_padded"),
+                             .starts = tensors.at("starts"),
+                             .ends = tensors.at("ends")};
+    context->plan(options, args).launch(args, machine.stream());
+  });
+  pad.unpad = true;
+  expect_held({.name = {}, .op = pad}, random, [&](const auto& tensors) {
+    const UnpadGroupsArgs args{.x_padded = tensors.at("x_padded"),
+                               .offsets = tensors.at("offsets"),
+                               .starts = tensors.at("starts"),
+                               .x = tensors.at("x")};
+    context->plan(options, args).launch(args, machine.stream());
+  });
+}
+
 // Which groups are faulty, and what the status says of the first of them.
 struct Fault {
   std::vector<std::int32_t> offsets;

@@ -31,6 +31,22 @@ static mxjit_status quantize(mxjit_context* context, void* x, void* q_row, void*
   return mxjit_quantize(context, &options, &args, NULL);
 }
 
+/* The structs of the ops that are one kernel each: their defaults hold no tensors. */
+static void without_tensors(mxjit_context* context, const char* what) {
+  const mxjit_dequantize_options dequantize = MXJIT_DEQUANTIZE_OPTIONS_INIT;
+  const mxjit_dequantize_args dequantize_args = MXJIT_DEQUANTIZE_ARGS_INIT;
+  const mxjit_pack_scales_options pack = MXJIT_PACK_SCALES_OPTIONS_INIT;
+  const mxjit_pack_scales_args pack_args = MXJIT_PACK_SCALES_ARGS_INIT;
+  const mxjit_pad_groups_options pad = MXJIT_PAD_GROUPS_OPTIONS_INIT;
+  const mxjit_pad_groups_args pad_args = MXJIT_PAD_GROUPS_ARGS_INIT;
+  const mxjit_unpad_groups_args unpad_args = MXJIT_UNPAD_GROUPS_ARGS_INIT;
+  check(mxjit_dequantize(context, &dequantize, &dequantize_args, NULL) == MXJIT_INVALID_ARGUMENT, what);
+  check(mxjit_pack_scales(context, &pack, &pack_args, NULL) == MXJIT_INVALID_ARGUMENT, what);
+  check(mxjit_unpack_scales(context, &pack, &pack_args, NULL) == MXJIT_INVALID_ARGUMENT, what);
+  check(mxjit_pad_groups(context, &pad, &pad_args, NULL) == MXJIT_INVALID_ARGUMENT, what);
+  check(mxjit_unpad_groups(context, &pad, &unpad_args, NULL) == MXJIT_INVALID_ARGUMENT, what);
+}
+
 /* With a GPU: the context works and refuses null pointers before anything is launched. */
 static void with_context(mxjit_context* context) {
   mxjit_statistics statistics = MXJIT_STATISTICS_INIT;
@@ -40,6 +56,7 @@ static void with_context(mxjit_context* context) {
   check(quantize(context, NULL, NULL, NULL, 64, 64) == MXJIT_INVALID_ARGUMENT, "null memory is refused");
   check(strcmp(mxjit_last_argument(), "x") == 0, "x is named");
   check(mxjit_plan_gemm(context, &options, &args, &plan) == MXJIT_INVALID_ARGUMENT, "no tensors are refused");
+  without_tensors(context, "no tensors of small ops are refused");
   check(plan == NULL, "there is no plan");
   check(mxjit_context_statistics(context, &statistics) == MXJIT_SUCCESS, "statistics");
   check(statistics.compiles == 0 && statistics.loads == 0, "nothing was compiled");
@@ -60,6 +77,7 @@ int main(void) {
   check(quantize(NULL, NULL, NULL, NULL, 64, 64) == MXJIT_INVALID_ARGUMENT, "no context is refused");
   check(strcmp(mxjit_last_argument(), "context") == 0, "the context is named");
   check(mxjit_launch_quantize(NULL, NULL, NULL) == MXJIT_INVALID_ARGUMENT, "no plan is refused");
+  without_tensors(NULL, "no context of small ops is refused");
   options.compile = 77;
   check(mxjit_context_create(&options, &context) == MXJIT_INVALID_ARGUMENT, "77 is refused");
   check(strcmp(mxjit_last_argument(), "options.compile") == 0, "the option is named");
