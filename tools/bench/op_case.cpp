@@ -117,6 +117,14 @@ OpCase pad_case(const Sizes& shape, const std::vector<std::int32_t>& ends, std::
   return made;
 }
 
+OpCase with_swiglu(OpCase one) {
+  problem::Quantize quantize = quantize_of(one);
+  quantize.pre = problem::Swiglu{};
+  one.problem = problem::with_defaults({"", std::move(quantize)});
+  one.name = "swiglu " + one.name;
+  return one;
+}
+
 OpCase with_axes(OpCase one, Axes axes) {
   std::get<problem::Quantize>(one.problem.op).axes = axes;
   return one;

@@ -42,6 +42,8 @@ OpCase pad_case(const Sizes& shape, const std::vector<std::int32_t>& ends, std::
 inline const problem::Quantize& quantize_of(const OpCase& one) {
   return std::get<problem::Quantize>(one.problem.op);
 }
+/// The quantization of SwiGLU of x, gate before up: half as many columns come out.
+OpCase with_swiglu(OpCase one);
 /// One axis of a quantization of two.
 OpCase with_axes(OpCase one, Axes axes);
 

@@ -65,6 +65,11 @@ void add_quantizers(const Sizes& shape, std::vector<Contest>& list) {
   list.push_back(alone(fp32_case(shape, rows, square)));
   list.push_back(beside_its_axes(fp32_case(shape, both, square)));
   list.push_back(alone(fp32_case(shape, rows, tensor_block)));
+  for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
+    list.push_back(alone(with_swiglu(mx_case(shape, rows, Rounding::rceil, layout))));
+    list.push_back(beside_its_axes(with_swiglu(mx_case(shape, both, Rounding::rceil, layout))));
+  }
+  list.push_back(alone(with_swiglu(fp32_case(shape, rows, row_block))));
 }
 
 void add_inverses(const Sizes& shape, std::vector<Contest>& list) {

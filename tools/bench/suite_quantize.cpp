@@ -116,6 +116,7 @@ class FamilyBench {
       bytes += moved_bytes(*one);
       std::vector<std::function<void(Stream)>>& of_case = calls.emplace_back();
       try {
+        configure::configure(one->problem, dispatch::ContextAccess::state(bench_.context).profile);
         for (int set = 0; set < sets; ++set)
           of_case.push_back(prepare(bench_.context, *one, pool_.tensors(*one, set)));
         of_case.front()(timer_.stream());
