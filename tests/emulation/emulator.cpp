@@ -63,6 +63,25 @@ namespace context = boost::context;
 
 constexpr unsigned lanes = 32;
 
+// Guarded stacks, used again: a thread's ends long before the last block's.
+class Stacks {
+ public:
+  context::stack_context allocate() {
+    if (free().empty()) return context::protected_fixedsize_stack(256 * 1024).allocate();
+    const context::stack_context stack = free().back();
+    free().pop_back();
+    return stack;
+  }
+  void deallocate(context::stack_context& stack) { free().push_back(stack); }
+
+ private:
+  // For the life of the process, as the emulated memory they are part of. One launch runs at a time.
+  static std::vector<context::stack_context>& free() {
+    static auto* const all = new std::vector<context::stack_context>;
+    return *all;
+  }
+};
+
 // A block's threads. They run one at a time, each until it waits.
 class Block {
  public:
@@ -114,16 +133,15 @@ class Block {
 
   void start(Thread& thread, unsigned) {
     thread.ready = nullptr;
-    thread.fiber = context::fiber(std::allocator_arg, context::protected_fixedsize_stack(256 * 1024),
-                                  [this](context::fiber&& scheduler) {
-                                    scheduler_ = std::move(scheduler);
-                                    try {
-                                      symbols_.entry(parameters_);
-                                    } catch (const std::runtime_error& error) {
-                                      if (error_.empty()) error_ = error.what();
-                                    }
-                                    return std::move(scheduler_);
-                                  });
+    thread.fiber = context::fiber(std::allocator_arg, Stacks(), [this](context::fiber&& scheduler) {
+      scheduler_ = std::move(scheduler);
+      try {
+        symbols_.entry(parameters_);
+      } catch (const std::runtime_error& error) {
+        if (error_.empty()) error_ = error.what();
+      }
+      return std::move(scheduler_);
+    });
   }
 
   bool resume(unsigned index) {
