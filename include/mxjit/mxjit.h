@@ -104,6 +104,7 @@ enum {
   MXJIT_PLACEMENT_K_GROUPS = 2,
   MXJIT_PLACEMENT_PER_EXPERT = 3
 };
+enum { MXJIT_PRE_NONE = 0, MXJIT_PRE_SWIGLU = 1, MXJIT_PRE_SWIGLU_INTERLEAVED = 2, MXJIT_PRE_RMSNORM = 3 };
 enum { MXJIT_AXIS_ROW = 1, MXJIT_AXIS_COL = 2 }; /* a set: one, the other, or their sum */
 
 /* ---- context */
@@ -159,11 +160,13 @@ typedef struct mxjit_quantize_options {
   int32_t group_alignment;  /* what every group's size is a multiple of: 128, 32 or 1 */
   int32_t transposed_input; /* not 0: x is stored as (N, M), or (E, N, M) */
   int32_t reserved;         /* 0 */
+  int32_t pre;              /* MXJIT_PRE_... */
+  int32_t emit_high;        /* not 0: the value before quantization goes to args.y, too */
 } mxjit_quantize_options;
-#define MXJIT_QUANTIZE_OPTIONS_INIT                                                           \
-  {                                                                                           \
-    sizeof(mxjit_quantize_options), MXJIT_E4M3, MXJIT_SCALING_MX, MXJIT_BLOCK_EXTENTS, 1, 32, \
-        MXJIT_ROUNDING_RCEIL, MXJIT_LAYOUT_PLAIN, MXJIT_AXIS_ROW, 0, 128, 0, 0                \
+#define MXJIT_QUANTIZE_OPTIONS_INIT                                                               \
+  {                                                                                               \
+    sizeof(mxjit_quantize_options), MXJIT_E4M3, MXJIT_SCALING_MX, MXJIT_BLOCK_EXTENTS, 1, 32,     \
+        MXJIT_ROUNDING_RCEIL, MXJIT_LAYOUT_PLAIN, MXJIT_AXIS_ROW, 0, 128, 0, 0, MXJIT_PRE_NONE, 0 \
   }
 
 /* Shapes: QuantizeArgs of quantize.hpp. */
@@ -179,11 +182,17 @@ typedef struct mxjit_quantize_args {
   mxjit_tensor workspace; /* u8, 1-D, mxjit_quantize_workspace_size bytes or more, base a multiple of 256 */
   float amax_cap;         /* float scales: no largest magnitude counts as more than this; 0: no cap */
   int32_t reserved;       /* 0 */
+  mxjit_tensor y;         /* with emit_high: bf16 (M, N), or (E, M, N) */
+  mxjit_tensor weight;    /* with MXJIT_PRE_RMSNORM: x's dtype, (N) */
+  double swiglu_alpha;    /* 1 in MXJIT_QUANTIZE_ARGS_INIT */
+  double swiglu_limit;    /* 0: none */
+  double rms_eps;         /* 1e-6 in MXJIT_QUANTIZE_ARGS_INIT */
 } mxjit_quantize_args;
 #define MXJIT_QUANTIZE_ARGS_INIT                                                                     \
   {                                                                                                  \
     sizeof(mxjit_quantize_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
-        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, 0, 0                     \
+        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, 0, 0, MXJIT_NO_TENSOR,   \
+        MXJIT_NO_TENSOR, 1.0, 0.0, 1e-6                                                              \
   }
 
 /* Bytes of workspace that a call needs whose x has the dtype, rank and extents of args->x; its memory and the

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "mxjit/types.hpp"
 
@@ -13,6 +14,12 @@ struct Groups {
   std::int32_t count = 0;        ///< 0: no groups; at most 1024
   std::int32_t alignment = 128;  ///< what every group's size is a multiple of: 128, 32 or 1
 };
+
+/// What happens to x before it is quantized. The value, computed in double and rounded once to bf16, is what
+/// is quantized. swiglu: gate * sigmoid(alpha * gate) * up, gate and up being the halves of x's rows;
+/// swiglu_interleaved: they alternate, gate first. rmsnorm: x / sqrt(mean of the row's squares + eps) *
+/// weight.
+enum class Pre : std::uint8_t { none, swiglu, swiglu_interleaved, rmsnorm };
 
 /// What a quantization produces. Numerics: README.md of include/mxjit. Every field selects a kernel; none is
 /// a value.
@@ -25,12 +32,14 @@ struct QuantizeOptions {
   Axes axes{};
   Groups groups{};                ///< of 2D problems whose input is not transposed
   bool transposed_input = false;  ///< x is stored as (N, M), or (E, N, M); all else keeps its meaning
+  Pre pre = Pre::none;            ///< with SwiGLU x has 2 * N columns, every output N
+  bool emit_high = false;         ///< the value before quantization goes to args.y, too
 };
 
 /// The tensors of one call, all in memory of the context's device. Logical input shape (M, N), M >= 0, N >=
 /// 0, or (E, M, N): then every output has the leading extent E, but for blocked scales, which stay 1-D, one
-/// expert after another. No output may overlap another tensor; tensors of an axis that is not asked for stay
-/// empty.
+/// expert after another. With SwiGLU x is (M, 2 * N), or (2 * N, M) transposed, and so on. No output may
+/// overlap another tensor; tensors of an axis that is not asked for stay empty.
 struct QuantizeArgs {
   Tensor x{};      ///< bf16, fp16 or fp32; (M, N) row-major, or (N, M) with transposed_input
   Tensor q_row{};  ///< format; (M, N) row-major. Only with axes.row
@@ -57,6 +66,13 @@ struct QuantizeArgs {
   /// what it holds afterwards; calls that may run at the same time each need their own. Empty where the size
   /// is 0.
   Tensor workspace{};
+  Tensor y{};       ///< with emit_high: bf16; (M, N) row-major, whatever the input's layout
+  Tensor weight{};  ///< with rmsnorm: x's dtype; (N)
+  double swiglu_alpha = 1.0;
+  /// gpt-oss's form: gate at most this, up within it on both sides, and up + 1 in place of up. Whether there
+  /// is one selects a kernel. One that fp32 has no number for is right and slow.
+  std::optional<double> swiglu_limit{};
+  double rms_eps = 1e-6;
 };
 
 /// Bytes of workspace that a call needs with these options and an input of this dtype and shape (pitch and

@@ -1,4 +1,5 @@
-// Packed arithmetic: one wrapper per instruction. None of them flushes subnormal numbers.
+// Arithmetic that C++ has no operator for: one wrapper per instruction. None flushes subnormal numbers that
+// does not say so.
 #pragma once
 
 #include "ptx/types.cuh"
@@ -51,6 +52,51 @@ __device__ __forceinline__ u32 add_relu_s16x2(u32 a, u32 b) {
 __device__ __forceinline__ u32 min_u16x2(u32 a, u32 b) {
   u32 result;
   asm("min.u16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  return result;
+}
+
+/// min(a + b, c) of each unsigned half; the sum wraps.
+__device__ __forceinline__ u32 add_min_u16x2(u32 a, u32 b, u32 c) {
+  u32 result;
+  asm("{ .reg .b32 sum;\n add.u16x2 sum, %1, %2;\n min.u16x2 %0, sum, %3; }"
+      : "=r"(result)
+      : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
+/// max(a + b, c), likewise.
+__device__ __forceinline__ u32 add_max_u16x2(u32 a, u32 b, u32 c) {
+  u32 result;
+  asm("{ .reg .b32 sum;\n add.u16x2 sum, %1, %2;\n max.u16x2 %0, sum, %3; }"
+      : "=r"(result)
+      : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
+/// The smaller and the larger number, NaN winning.
+__device__ __forceinline__ float min_nan_f32(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+__device__ __forceinline__ float max_nan_f32(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+/// 2^a, wrong by at most 2^-22 of it. Flushes what is subnormal.
+__device__ __forceinline__ float ex2_approx(float a) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+  return result;
+}
+
+/// 1 / a, wrong by at most a unit of the last place. Flushes what is subnormal.
+__device__ __forceinline__ float rcp_approx(float a) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
   return result;
 }
 

@@ -50,6 +50,13 @@ __device__ __forceinline__ u32 cvt_f16x2_f32(float low, float high) {
   return packed;
 }
 
+/// Towards zero.
+__device__ __forceinline__ float cvt_rz_f32_f64(double wide) {
+  float narrow;
+  asm("cvt.rz.f32.f64 %0, %1;" : "=f"(narrow) : "d"(wide));
+  return narrow;
+}
+
 __device__ __forceinline__ float cvt_f32_f16(u16 half) {
   float wide;
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(half));

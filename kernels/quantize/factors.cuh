@@ -34,14 +34,6 @@ __device__ __forceinline__ float scale_of(float factor) {
   return is_number ? 1.0f / factor : __uint_as_float(0x7FFFFFFF);
 }
 
-/// The bits of the largest magnitude of both halves.
-template <class N>
-__device__ __forceinline__ u32 largest_of(typename N::Pair pair) {
-  const Floats wide = N::widen(pair);
-  const u32 low = __float_as_uint(wide.low) & 0x7FFFFFFF, high = __float_as_uint(wide.high) & 0x7FFFFFFF;
-  return low > high ? low : high;
-}
-
 template <Format format, class N>
 __device__ __forceinline__ u32 scaled_bytes(typename N::Pair a, typename N::Pair b, float factor) {
   const Floats x = N::widen(a), y = N::widen(b);

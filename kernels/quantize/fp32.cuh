@@ -12,6 +12,7 @@
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
 #include "quantize/tile_grid.cuh"
+#include "quantize/values.cuh"
 
 namespace mxjit {
 
@@ -42,7 +43,8 @@ struct QuantizeFp32 {
   static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
                                               Staging<Config>& staging) {
     typename Pairs<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_panel<Config>(p, lane, x);
+    load_values<Config>(p, lane, x);
+    store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
       if (threadIdx.x < 32 && (grouped_columns<Config> || report)) {

@@ -9,6 +9,7 @@
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
 #include "quantize/tile_grid.cuh"
+#include "quantize/values.cuh"
 
 namespace mxjit {
 
@@ -40,7 +41,7 @@ struct Fp32Maxima {
     using N = Pairs<Config::input>;
     using Pair = typename N::Pair;
     Pair x[Config::rows_per_lane][4];
-    load_panel<Config>(p, lane, x);
+    load_values<Config>(p, lane, x);
     if constexpr (Config::span == Span::tensor) {
       Pair maxima[Config::rows_per_lane / 2];
       row_maxima<Config>(lane, x, staging.exchange, maxima);

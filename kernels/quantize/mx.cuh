@@ -15,6 +15,7 @@
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
 #include "quantize/tile_grid.cuh"
+#include "quantize/values.cuh"
 
 namespace mxjit {
 
@@ -43,7 +44,8 @@ struct QuantizeMx {
                                               Staging<Config>& staging) {
     constexpr int bands = Staging<Config>::bands;
     typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_panel<Config>(p, lane, x);
+    load_values<Config>(p, lane, x);
+    store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = (blockIdx.x | blockIdx.y | blockIdx.z | p.first_tile_m) == 0;
       if (threadIdx.x < 32 && (grouped_rows<Config> || grouped_columns<Config> || report)) {

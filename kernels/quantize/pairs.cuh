@@ -14,6 +14,12 @@ enum class Format { e4m3, e5m2 };
 enum class Rounding { rceil, floor, ceil, even, none, pow2 };
 enum class ScaleLayout { plain, blocked, mn_major };
 
+/// What happens to x before it is quantized. The result is rounded to bf16 first.
+enum class Pre { none, swiglu, swiglu_interleaved };
+
+/// Where the value before quantization is written, too: nowhere, as the matrix lies, or as its transpose.
+enum class High { none, row, turned };
+
 struct Floats {
   float low, high;
 };
@@ -34,6 +40,7 @@ struct PackedPairs {
 
 template <>
 struct Pairs<Input::bf16> : PackedPairs {
+  static constexpr Input input = Input::bf16;
   static __device__ __forceinline__ Pair max_abs(Pair a, Pair b) { return ptx::max_abs_bf16x2(a, b); }
   static __device__ __forceinline__ Floats widen(Pair x) {
     return {__uint_as_float(x << 16), __uint_as_float(x & 0xFFFF0000)};
@@ -42,6 +49,7 @@ struct Pairs<Input::bf16> : PackedPairs {
 
 template <>
 struct Pairs<Input::fp16> : PackedPairs {
+  static constexpr Input input = Input::fp16;
   static __device__ __forceinline__ Pair max_abs(Pair a, Pair b) { return ptx::max_abs_f16x2(a, b); }
   static __device__ __forceinline__ Floats widen(Pair x) {
     return {ptx::cvt_f32_f16(static_cast<u16>(x)), ptx::cvt_f32_f16(static_cast<u16>(x >> 16))};
@@ -52,6 +60,7 @@ template <>
 struct Pairs<Input::fp32> {
   using Pair = Vector2;
   static constexpr int bytes = 4;
+  static constexpr Input input = Input::fp32;
 
   static __device__ __forceinline__ Pair max_abs(Pair a, Pair b) {
     return {ptx::max_abs_f32(a.x, b.x), ptx::max_abs_f32(a.y, b.y)};
@@ -65,6 +74,14 @@ struct Pairs<Input::fp32> {
     return {ptx::shfl_xor(a.x, mask), ptx::shfl_xor(a.y, mask)};
   }
 };
+
+/// The bits of the largest magnitude of both halves.
+template <class N>
+__device__ __forceinline__ u32 largest_of(typename N::Pair pair) {
+  const Floats wide = N::widen(pair);
+  const u32 low = __float_as_uint(wide.low) & 0x7FFFFFFF, high = __float_as_uint(wide.high) & 0x7FFFFFFF;
+  return low > high ? low : high;
+}
 
 /// FP8 bytes of four elements, the first in the low byte.
 template <Format format>

@@ -13,12 +13,23 @@ enum WideAccess : u32 {
   wide_q_col = 4,   // 16 bytes
   wide_s_row = 8,   // codes: 16 bytes when blocked, else 4
   wide_s_col = 16,  // likewise
-  wide_all = 31,    // tensors that a kernel does not have count as wide
+  wide_y = 32,      // 16 bytes
+  wide_all = 63,    // tensors that a kernel does not have count as wide
+};
+
+/// gate / (1 + exp(-alpha * gate)) * up; with a limit, gate at most that, up within it on both sides, and up
+/// + 1 in place of up. fp32 does most of the work, with the values that are floats.
+struct SwigluParams {
+  double alpha, limit;
+  float exponent, exponent_rest, fast_limit;  // exponent: -alpha * log2(e), in two parts
+  u32 exact_from;  // bits, the lower half 0, of the least gate that fp32 may not be right for
+  i64 up;          // elements from a gate to its up, where they do not alternate
 };
 
 /// A row-major matrix x of m x n elements, or one such matrix after another (experts). "row" outputs have
 /// blocks along the rows of x, "col" outputs have blocks down its columns and are stored transposed. A pitch
-/// is the distance between two rows, in elements; every expert starts a whole number of rows later.
+/// is the distance between two rows, in elements; every expert starts a whole number of rows later. Extents
+/// are those of the outputs: SwiGLU reads two elements for each.
 ///
 /// Scales are codes (mx) or floats (fp32): plain (m, blocks of n) and (n, blocks of m); codes may be blocked,
 /// 512-byte tiles; floats may be mn_major, those matrices transposed.
@@ -46,6 +57,10 @@ struct QuantizeParams {
   i32 groups;
   u32 wide;        // WideAccess bits
   float amax_cap;  // fp32: no largest magnitude counts as more
+  i64 expert_x;    // elements from one expert of x to the next
+  u16* y;          // the values in bf16: (m, n), or (n, m) as High says
+  i64 ld_y;
+  SwigluParams swiglu;
 };
 
 }  // namespace mxjit

@@ -9,7 +9,8 @@ namespace mxjit {
 /// The parameters of one expert, but for what the kernel's scales take.
 template <class Config>
 __device__ __forceinline__ QuantizeParams expert_data(QuantizeParams p, i64 index) {
-  p.x = static_cast<const u8*>(p.x) + index * p.m * p.ld_x * Pairs<Config::input>::bytes;
+  p.x = static_cast<const u8*>(p.x) + index * p.expert_x * Pairs<Config::stored>::bytes;
+  if constexpr (Config::high != High::none) p.y += index * (Config::high == High::row ? p.m : p.n) * p.ld_y;
   p.q_row += index * p.m * p.ld_q_row;
   p.q_col += index * p.n * p.ld_q_col;
   return p;

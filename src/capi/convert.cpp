@@ -31,6 +31,9 @@ static_assert(same<Placement::dense, MXJIT_PLACEMENT_DENSE> &&
               same<Placement::m_groups, MXJIT_PLACEMENT_M_GROUPS> &&
               same<Placement::k_groups, MXJIT_PLACEMENT_K_GROUPS> &&
               same<Placement::per_expert, MXJIT_PLACEMENT_PER_EXPERT>);
+static_assert(same<Pre::none, MXJIT_PRE_NONE> && same<Pre::swiglu, MXJIT_PRE_SWIGLU> &&
+              same<Pre::swiglu_interleaved, MXJIT_PRE_SWIGLU_INTERLEAVED> &&
+              same<Pre::rmsnorm, MXJIT_PRE_RMSNORM>);
 
 constexpr mxjit_context_options default_context = MXJIT_CONTEXT_OPTIONS_INIT;
 constexpr mxjit_quantize_options default_quantize = MXJIT_QUANTIZE_OPTIONS_INIT;
@@ -140,6 +143,9 @@ QuantizeOptions quantize_options(const mxjit_quantize_options* options) {
   made.groups = {given.group_count, given.group_alignment};
   made.transposed_input = given.transposed_input != 0;
   if (given.reserved != 0) refuse_value(owner, "reserved", "0", given.reserved);
+  made.pre = enumerator<Pre::rmsnorm>(given.pre, owner, "pre",
+                                      "MXJIT_PRE_NONE, _SWIGLU, _SWIGLU_INTERLEAVED or _RMSNORM");
+  made.emit_high = given.emit_high != 0;
   return made;
 }
 
@@ -147,6 +153,8 @@ QuantizeArgs quantize_args(const mxjit_quantize_args* args) {
   require(args, "args");
   const mxjit_quantize_args given = read_sized(*args, no_quantize_args, "args");
   if (given.reserved != 0) refuse_value("args", "reserved", "0", given.reserved);
+  std::optional<double> limit;
+  if (given.swiglu_limit != 0) limit = given.swiglu_limit;
   return {.x = tensor(given.x, "x"),
           .q_row = tensor(given.q_row, "q_row"),
           .s_row = tensor(given.s_row, "s_row"),
@@ -155,7 +163,12 @@ QuantizeArgs quantize_args(const mxjit_quantize_args* args) {
           .offsets = tensor(given.offsets, "offsets"),
           .status = tensor(given.status, "status"),
           .amax_cap = given.amax_cap,
-          .workspace = tensor(given.workspace, "workspace")};
+          .workspace = tensor(given.workspace, "workspace"),
+          .y = tensor(given.y, "y"),
+          .weight = tensor(given.weight, "weight"),
+          .swiglu_alpha = given.swiglu_alpha,
+          .swiglu_limit = limit,
+          .rms_eps = given.rms_eps};
 }
 
 GemmOptions gemm_options(const mxjit_gemm_options* options) {

@@ -20,9 +20,12 @@ using problem::InputLayout;
 void refuse_what_has_no_kernel(const problem::Quantize& problem) {
   if (problem.groups && problem.input_layout == InputLayout::col)
     refuse("/groups", "groups of a transposed input");
-  if (!std::holds_alternative<std::monostate>(problem.pre))
-    refuse("/pre", "an operation before quantization");
-  if (problem.emit_high) refuse("/emit_high", "the value before quantization");
+  const bool swiglu = std::holds_alternative<problem::Swiglu>(problem.pre);
+  if (!swiglu && !std::holds_alternative<std::monostate>(problem.pre))
+    refuse("/pre", "RMSNorm before quantization");
+  if (swiglu && problem.recipe.scaling != Scaling::mx) refuse("/pre", "SwiGLU before float scales");
+  if (problem.emit_high && problem.recipe.scaling != Scaling::mx)
+    refuse("/emit_high", "the value before quantization with float scales");
 }
 
 constexpr bool is_block(const Block& block, std::int32_t rows, std::int32_t cols) {
@@ -35,9 +38,14 @@ bool places_groups(const problem::Quantize& problem) {
 }
 
 TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
-  const int min_blocks = problem.input.dtype == DType::bf16 ? 4 : 2;
+  const bool tall = problem.recipe.block.rows > 1 || places_groups(problem);
+  const bool computed = is_computed(problem);
+  const int min_blocks = computed || problem.emit_high
+                             ? fused_min_blocks(problem) - (computed && !tall ? 1 : 0)
+                         : problem.input.dtype == DType::bf16 ? 4
+                                                              : 2;
   // A blocked tile of codes covers 128 rows.
-  if (problem.recipe.block.rows > 1 || places_groups(problem)) return {16, 4, 1, min_blocks};
+  if (tall) return {16, 4, 1, min_blocks};
   if (problem.recipe.scale_layout == ScaleLayout::blocked) return {8, 8, 1, min_blocks};
   return wide_geometry(n, min_blocks);
 }
@@ -46,6 +54,7 @@ TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
 // longer runs of columns and of plain codes. `m` and `n` are buckets.
 TileGeometry col_geometry(const problem::Quantize& problem, const Profile& profile, std::int64_t m,
                           std::int64_t n) {
+  if (is_computed(problem) || problem.emit_high) return {16, 4, 1, fused_min_blocks(problem)};
   const DType input = problem.input.dtype;
   const bool plain = problem.recipe.scale_layout == ScaleLayout::plain;
   // For sm_120a the compiler needs more registers than a third thread block of fp16 leaves.
@@ -65,13 +74,13 @@ Configuration configuration_of(const problem::Quantize& problem, const QuantizeM
       {"row", matrix.row},
       {"col", matrix.col},
       {"batched", problem.input.shape.size() == 3},
-      {"input", enumerator("Input", to_string(problem.input.dtype))},
       {"format", enumerator("Format", to_string(problem.recipe.format))},
       {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
       {"scale_layout", enumerator("ScaleLayout", to_string(problem.recipe.scale_layout))},
       {"block_rows", std::int64_t{problem.recipe.block.rows}},
       {"block_columns", std::int64_t{problem.recipe.block.cols}},
   };
+  add_values(configuration, problem);
   add_constants(configuration, problem.groups);
   add_constants(configuration, geometry);
   return configuration;

@@ -31,7 +31,6 @@ Configuration tiles(const char* kernel, const Quantize& problem, const QuantizeM
       {"row", matrix.row},
       {"col", matrix.col},
       {"batched", problem.input.shape.size() == 3},
-      {"input", enumerator("Input", to_string(problem.input.dtype))},
       {"format", enumerator("Format", to_string(problem.recipe.format))},
       {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
       {"scale_layout", enumerator("ScaleLayout", to_string(problem.recipe.scale_layout))},
@@ -39,6 +38,7 @@ Configuration tiles(const char* kernel, const Quantize& problem, const QuantizeM
       {"block_rows", block_rows},
       {"block_columns", std::int64_t{128}},
   };
+  add_values(configuration, problem);
   add_constants(configuration, problem.groups);
   add_constants(configuration, geometry);
   return configuration;
@@ -49,12 +49,12 @@ TileGeometry square_geometry(int min_blocks) { return {16, 4, 1, min_blocks}; }
 
 TileGeometry col_geometry(const Quantize& problem) {
   const bool grouped = problem.groups && problem.recipe.block.kind == Block::Kind::row;
-  return square_geometry(grouped || problem.input.dtype == DType::fp32 ? 2 : 3);
+  return square_geometry(grouped || quantized_dtype(problem) == DType::fp32 ? 2 : 3);
 }
 
 TileGeometry row_geometry(const Quantize& problem, std::int64_t n) {
   const Block& block = problem.recipe.block;
-  const int min_blocks = problem.input.dtype == DType::fp32 ? 2 : 4;
+  const int min_blocks = quantized_dtype(problem) == DType::fp32 ? 2 : 4;
   if (block.kind == Block::Kind::tensor || block.rows > 1) return square_geometry(min_blocks);
   // Transposed scales of a column of blocks are 128 in a row.
   if (problem.recipe.scale_layout == ScaleLayout::mn_major) return {8, 8, 1, min_blocks};
@@ -66,7 +66,7 @@ TileGeometry row_geometry(const Quantize& problem, std::int64_t n) {
 constexpr std::int64_t lanes = 32, most_units = 8;
 
 /// Elements of 16 bytes.
-std::int64_t unit(const Quantize& problem) { return problem.input.dtype == DType::fp32 ? 4 : 8; }
+std::int64_t unit(const Quantize& problem) { return quantized_dtype(problem) == DType::fp32 ? 4 : 8; }
 
 /// Rows of `n` elements. A thread keeps up to eight units, so that enough loads are in flight and thread
 /// blocks enough stay on a multiprocessor.
@@ -85,7 +85,6 @@ Configuration rows(const Quantize& problem, std::int64_t n) {
   Configuration configuration;
   configuration.kernel = "quantize/fp32_rows";
   configuration.constants = {
-      {"input", enumerator("Input", to_string(problem.input.dtype))},
       {"format", enumerator("Format", to_string(problem.recipe.format))},
       {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
       {"warps", warps},
@@ -93,6 +92,7 @@ Configuration rows(const Quantize& problem, std::int64_t n) {
       {"units", held ? each : std::int64_t{1}},
       {"held", held},
   };
+  add_values(configuration, problem);
   add_constants(configuration, problem.groups);
   configuration.threads = static_cast<int>(threads);
   configuration.min_blocks = static_cast<int>(1024 / threads);

@@ -14,7 +14,7 @@
 
 namespace mxjit::configure {
 
-/// The matrix in memory and the axes of it that are asked for.
+/// The matrix that is quantized, as its input lies in memory, and the axes of it that are asked for.
 struct QuantizeMatrix {
   bool row;
   bool col;
@@ -23,7 +23,9 @@ struct QuantizeMatrix {
 
 inline QuantizeMatrix matrix_in_memory(const problem::Quantize& problem) {
   const auto& shape = problem.input.shape;
-  const QuantizeMatrix logical = {problem.axes.row, problem.axes.col, shape[shape.size() - 2], shape.back()};
+  QuantizeMatrix logical = {problem.axes.row, problem.axes.col, shape[shape.size() - 2], shape.back()};
+  if (std::holds_alternative<problem::Swiglu>(problem.pre))
+    logical.n = {logical.n.min / 2, logical.n.max / 2};
   if (problem.input_layout == problem::InputLayout::row) return logical;
   return {logical.col, logical.row, logical.n, logical.m};
 }
@@ -35,6 +37,17 @@ struct TileGeometry {
   std::int64_t warps_n;
   int min_blocks;
 };
+
+/// What is quantized is computed first.
+inline bool is_computed(const problem::Quantize& problem) {
+  return !std::holds_alternative<std::monostate>(problem.pre);
+}
+
+/// How many thread blocks of 128 at once compute panels, operands of several rows on their way, or write them
+/// in bf16 besides.
+inline int fused_min_blocks(const problem::Quantize& problem) {
+  return is_computed(problem) && problem.input.dtype != DType::fp32 ? 3 : 2;
+}
 
 /// The extent that stands for `extent`: kernels are chosen once for everything up to the next power of two.
 inline std::int64_t bucket(std::int64_t extent) {
@@ -64,6 +77,14 @@ inline TileGeometry wide_geometry(std::int64_t n, int min_blocks) {
 /// Lengths of rows that stand for all from `n.min` to `n.max` where wide_geometry chooses: the choice repeats
 /// every eight panels. `bucketed`: lengths are chosen for by their buckets.
 std::vector<std::int64_t> row_lengths(const problem::Extent& n, bool bucketed);
+
+/// What is quantized: x as it is, or bf16 numbers that an operation has made of it.
+inline DType quantized_dtype(const problem::Quantize& problem) {
+  return is_computed(problem) ? DType::bf16 : problem.input.dtype;
+}
+
+/// The constants that say how x becomes what is quantized.
+void add_values(Configuration& configuration, const problem::Quantize& problem);
 
 /// The constants that a geometry and the problem's groups are.
 void add_constants(Configuration& configuration, const TileGeometry& geometry);

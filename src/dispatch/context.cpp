@@ -61,6 +61,14 @@ std::shared_ptr<dispatch::Trace> trace_of_environment() {
   if (came.rank != planned.rank)
     refuse_plan(fmt::format("rank {}", planned.rank), fmt::format("rank {}", came.rank));
   if (came.n != planned.n) refuse_plan(fmt::format("N = {}", planned.n), fmt::format("N = {}", came.n));
+  if ((came.axes ^ planned.axes) != 0) {
+    const auto limit = [](const dispatch::QuantizeKey& key) {
+      return (key.axes & 64) != 0 ? "a limit" : "none";
+    };
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("swiglu_limit: expected {}, as planned, got {}", limit(planned), limit(came)),
+                "swiglu_limit");
+  }
   const auto bucket = [](const dispatch::QuantizeKey& key) {
     return key.m_bucket == 0 ? std::string("M <= 1")
                              : fmt::format("2^{} < M <= 2^{}", key.m_bucket - 1, key.m_bucket);

@@ -45,6 +45,22 @@ problem::Operand operand_of(const Tensor& tensor, const std::optional<OperandSca
 
 }  // namespace
 
+problem::Pre pre_of(Pre pre, bool limited) {
+  problem::Swiglu swiglu;
+  switch (pre) {
+    case Pre::swiglu:
+    case Pre::swiglu_interleaved:
+      swiglu.interleave = pre == Pre::swiglu_interleaved;
+      if (limited) swiglu.limit = 1.0;
+      return swiglu;
+    case Pre::rmsnorm:
+      return problem::RmsNorm{};
+    case Pre::none:
+      break;
+  }
+  return std::monostate{};
+}
+
 problem::Problem problem_of(const QuantizeOptions& options, const QuantizeArgs& args) {
   problem::Quantize quantize;
   quantize.input = spec_of(args.x, options.transposed_input);
@@ -56,6 +72,8 @@ problem::Problem problem_of(const QuantizeOptions& options, const QuantizeArgs& 
                      .scale_layout = options.scale_layout,
                      .amax_cap = {}};
   quantize.axes = options.axes;
+  quantize.pre = pre_of(options.pre, args.swiglu_limit.has_value());
+  quantize.emit_high = options.emit_high;
   if (options.groups.count > 0)
     quantize.groups = problem::MGroups{.count = options.groups.count, .alignment = options.groups.alignment};
   return {.name = {}, .op = quantize};

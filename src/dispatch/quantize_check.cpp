@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <string>
@@ -15,10 +16,10 @@
 namespace mxjit::dispatch {
 namespace {
 
-Span check_data(const char* name, const Tensor& tensor, DType format, const Extents& shape, int rank) {
-  if (tensor.dtype != format)
-    refuse(name, fmt::format("dtype {}, the options' format", to_string(format)),
-           std::string(to_string(tensor.dtype)));
+Span check_data(const char* name, const Tensor& tensor, DType dtype, const char* why, const Extents& shape,
+                int rank) {
+  if (tensor.dtype != dtype)
+    refuse(name, fmt::format("dtype {}, {}", to_string(dtype), why), std::string(to_string(tensor.dtype)));
   check_shape(name, tensor, shape, rank);
   return check_memory(name, tensor);
 }
@@ -44,9 +45,9 @@ ScaleShape scales_of(const char* name, const QuantizeOptions& options, std::int6
   return scales;
 }
 
-void check_absent(const char* name, const Tensor& tensor, const char* axis) {
+void check_absent(const char* name, const Tensor& tensor, const char* what) {
   if (tensor.data != nullptr)
-    refuse(name, fmt::format("no tensor: the options do not ask for axis {}", axis),
+    refuse(name, fmt::format("no tensor: the options do not ask for {}", what),
            fmt::format("address {:#x}", reinterpret_cast<std::uintptr_t>(tensor.data)));
 }
 
@@ -95,6 +96,17 @@ void check_cap(const QuantizeOptions& options, float cap) {
   if (!(cap >= 0)) refuse("amax_cap", "at least 0", fmt::to_string(cap));
   if (options.scaling == Scaling::mx && cap != 0)
     refuse("amax_cap", "0, which is none, with scaling mx", fmt::to_string(cap));
+}
+
+// Values of what comes before, where they count.
+void check_pre(const QuantizeOptions& options, const QuantizeArgs& args) {
+  if (options.pre == Pre::rmsnorm && !(std::isfinite(args.rms_eps) && args.rms_eps >= 0))
+    refuse("rms_eps", "a finite number, at least 0", fmt::to_string(args.rms_eps));
+  if (!is_swiglu(options.pre)) return;
+  if (!std::isfinite(args.swiglu_alpha))
+    refuse("swiglu_alpha", "a finite number", fmt::to_string(args.swiglu_alpha));
+  if (args.swiglu_limit && !(std::isfinite(*args.swiglu_limit) && *args.swiglu_limit > 0))
+    refuse("swiglu_limit", "a finite number above 0", fmt::to_string(*args.swiglu_limit));
 }
 
 Span check_workspace(const Tensor& tensor, std::int64_t bytes) {
@@ -147,6 +159,9 @@ void check_options(const QuantizeOptions& options) {
     refuse("options.scale_layout", "plain, or mn_major with blocks of 128, with scaling fp32",
            name_of(layout));
   if (!options.axes.row && !options.axes.col) refuse("options.axes", "row, col or both", "none");
+  if (options.pre > Pre::rmsnorm)
+    refuse("options.pre", "none, swiglu, swiglu_interleaved or rmsnorm",
+           fmt::format("{}", static_cast<int>(options.pre)));
   check_groups(options);
 }
 
@@ -164,35 +179,53 @@ void check_quantize(const QuantizeOptions& options, const QuantizeArgs& args) {
   const Tensor& x = args.x;
   check_input(x);
   check_cap(options, args.amax_cap);
+  check_pre(options, args);
   const bool batched = x.rank == 3;
   const std::size_t last = static_cast<std::size_t>(x.rank) - 1;
   const std::int64_t experts = batched ? x.shape[0] : -1;
   const std::int64_t m = x.shape[options.transposed_input ? last : last - 1];
-  const std::int64_t n = x.shape[options.transposed_input ? last - 1 : last];
+  std::int64_t n = x.shape[options.transposed_input ? last - 1 : last];
+  if (is_swiglu(options.pre)) {
+    if (n % 2 != 0) refuse("x", "an even number of columns with SwiGLU", fmt::to_string(n));
+    n /= 2;
+  }
   Extents shape = x.shape;  // of q_row, and below of q_col
 
-  std::array<Span, 8> spans;
+  std::array<Span, 10> spans;
   std::size_t count = 0;
   spans[count++] = check_memory("x", x);
   if (options.axes.row) {
     shape[last - 1] = m;
     shape[last] = n;
-    spans[count++] = check_data("q_row", args.q_row, options.format, shape, x.rank);
+    spans[count++] = check_data("q_row", args.q_row, options.format, "the options' format", shape, x.rank);
     spans[count++] =
         check_scales("s_row", args.s_row, options.scaling, scales_of("s_row", options, experts, m, n, false));
   } else {
-    check_absent("q_row", args.q_row, "row");
-    check_absent("s_row", args.s_row, "row");
+    check_absent("q_row", args.q_row, "axis row");
+    check_absent("s_row", args.s_row, "axis row");
   }
   if (options.axes.col) {
     shape[last - 1] = n;
     shape[last] = m;
-    spans[count++] = check_data("q_col", args.q_col, options.format, shape, x.rank);
+    spans[count++] = check_data("q_col", args.q_col, options.format, "the options' format", shape, x.rank);
     spans[count++] =
         check_scales("s_col", args.s_col, options.scaling, scales_of("s_col", options, experts, n, m, true));
   } else {
-    check_absent("q_col", args.q_col, "col");
-    check_absent("s_col", args.s_col, "col");
+    check_absent("q_col", args.q_col, "axis col");
+    check_absent("s_col", args.s_col, "axis col");
+  }
+
+  if (options.emit_high) {
+    shape[last - 1] = m;
+    shape[last] = n;
+    spans[count++] = check_data("y", args.y, DType::bf16, "what emit_high writes", shape, x.rank);
+  } else {
+    check_absent("y", args.y, "emit_high");
+  }
+  if (options.pre == Pre::rmsnorm) {
+    spans[count++] = check_data("weight", args.weight, x.dtype, "as x has", {n}, 1);
+  } else {
+    check_absent("weight", args.weight, "rmsnorm");
   }
 
   if (options.groups.count > 0) {
@@ -230,6 +263,8 @@ void check_pointers(const driver::DeviceContext& device, const QuantizeOptions& 
     look("offsets", args.offsets);
     look("status", args.status);
   }
+  if (options.emit_high) look("y", args.y);
+  if (options.pre == Pre::rmsnorm) look("weight", args.weight);
   if (quantize_workspace(options, args.x).bytes() > 0) look("workspace", args.workspace);
 }
 

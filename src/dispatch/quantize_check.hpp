@@ -1,6 +1,7 @@
 // Every property of a quantize call that can be checked without looking at device memory.
 #pragma once
 
+#include "dispatch/quantize_key.hpp"
 #include "dispatch/tensor_check.hpp"
 #include "driver/device_context.hpp"
 #include "mxjit/quantize.hpp"

@@ -1,5 +1,7 @@
 #include "dispatch/quantize_key.hpp"
 
+#include "dispatch/problem_of_call.hpp"
+
 namespace mxjit::dispatch {
 
 problem::Problem quantize_problem(const QuantizeKey& key) {
@@ -16,6 +18,8 @@ problem::Problem quantize_problem(const QuantizeKey& key) {
   quantize.recipe.rounding = static_cast<Rounding>(key.rounding);
   quantize.recipe.scale_layout = static_cast<ScaleLayout>(key.scale_layout);
   quantize.axes = {.row = (key.axes & 1) != 0, .col = (key.axes & 2) != 0};
+  quantize.emit_high = (key.axes & 8) != 0;
+  quantize.pre = pre_of(static_cast<Pre>(key.axes >> 4 & 3), (key.axes & 64) != 0);
   if (key.groups > 0)
     quantize.groups = problem::MGroups{.count = key.groups, .alignment = key.group_alignment};
   return {.name = {}, .op = quantize};

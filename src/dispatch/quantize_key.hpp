@@ -11,15 +11,17 @@
 
 namespace mxjit::dispatch {
 
+inline bool is_swiglu(Pre pre) noexcept { return pre == Pre::swiglu || pre == Pre::swiglu_interleaved; }
+
 /// No padding: every byte is a field, so keys compare and hash as words. Pitches, alignments and the number
 /// of experts are values of a launch: they select no kernel.
 struct QuantizeKey {
   std::uint8_t format = 0, scaling = 0, block_kind = 0, rounding = 0, scale_layout = 0, axes = 0, input = 0,
-               rank = 0;
+               rank = 0;  // axes: all that is one bit, and pre
   std::int32_t block_rows = 0, block_cols = 0;
   std::int32_t groups = 0;  // holds counts up to this power of two
   std::int32_t group_alignment = 0;
-  std::int64_t n = 0;
+  std::int64_t n = 0;         // of x
   std::int64_t m_bucket = 0;  // holds 2^(m_bucket - 1) < M <= 2^m_bucket
 
   using Words = std::array<std::uint64_t, 5>;
@@ -53,7 +55,9 @@ inline QuantizeKey quantize_key(const QuantizeOptions& options, const QuantizeAr
   key.rounding = static_cast<std::uint8_t>(options.rounding);
   key.scale_layout = static_cast<std::uint8_t>(options.scale_layout);
   key.axes = static_cast<std::uint8_t>((options.axes.row ? 1 : 0) | (options.axes.col ? 2 : 0) |
-                                       (options.transposed_input ? 4 : 0));
+                                       (options.transposed_input ? 4 : 0) | (options.emit_high ? 8 : 0) |
+                                       static_cast<int>(options.pre) << 4 |
+                                       (is_swiglu(options.pre) && args.swiglu_limit ? 64 : 0));
   key.input = static_cast<std::uint8_t>(args.x.dtype);
   key.rank = static_cast<std::uint8_t>(args.x.rank);
   key.block_rows = options.block.rows;

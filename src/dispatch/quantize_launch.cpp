@@ -1,9 +1,12 @@
 #include "dispatch/quantize_launch.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "dispatch/quantize_key.hpp"
 #include "dispatch/quantize_workspace.hpp"
 #include "mxjit/error.hpp"
 #include "quantize/params.cuh"
@@ -68,6 +71,28 @@ Strips strips_of(const QuantizeRecipe& recipe, std::int64_t tiles_m, std::int64_
   return {tiles, tiles * column <= strip_bytes ? 2 : 1};
 }
 
+/// The values of a call with SwiGLU. Where fp32 never does, all elements are computed in double.
+SwigluParams swiglu_params(const QuantizeArgs& args) {
+  // What the kernel's fp32 arithmetic holds for: 2^120 and its inverse are far from the ends of fp32.
+  constexpr double largest_exponent = 120.0;
+  constexpr double log2_e = 1.4426950408889634;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  SwigluParams swiglu{};
+  swiglu.alpha = args.swiglu_alpha;
+  swiglu.limit = args.swiglu_limit.value_or(infinity);
+  const double exponent = -args.swiglu_alpha * log2_e;
+  swiglu.exponent = static_cast<float>(exponent);
+  swiglu.exponent_rest = static_cast<float>(exponent - static_cast<double>(swiglu.exponent));
+  swiglu.fast_limit = static_cast<float>(swiglu.limit);
+  const double most = largest_exponent / std::fabs(exponent);
+  constexpr double least = std::numeric_limits<float>::min();
+  if (static_cast<double>(swiglu.fast_limit) == swiglu.limit && most >= least) {
+    constexpr double largest = std::numeric_limits<float>::max();
+    swiglu.exact_from = std::bit_cast<u32>(static_cast<float>(std::min(most, largest))) & 0xFFFF0000;
+  }
+  return swiglu;
+}
+
 /// What all launches of a call share. Extents are those of the matrix in memory.
 QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args) {
   const Tensor *q_row = &args.q_row, *s_row = &args.s_row, *q_col = &args.q_col, *s_col = &args.s_col;
@@ -81,12 +106,27 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
   params.m = args.x.shape[rank - 2];
   params.n = args.x.shape[rank - 1];
   params.ld_x = pitch_of(args.x);
+  params.expert_x = params.m * params.ld_x;
+  if (is_swiglu(recipe.options.pre)) {
+    params.swiglu = swiglu_params(args);
+    if (!recipe.options.transposed_input) {
+      params.n /= 2;
+      params.swiglu.up = params.n;
+    } else {
+      params.m /= 2;
+      const bool alternate = recipe.options.pre == Pre::swiglu_interleaved;
+      params.swiglu.up = alternate ? params.ld_x : params.m * params.ld_x;
+      if (alternate) params.ld_x *= 2;
+    }
+  }
   params.amax_cap = args.amax_cap > 0 ? args.amax_cap : std::numeric_limits<float>::infinity();
   params.wide = wide_all;
   const auto narrow = [&params](u32 bit, const void* base, std::int64_t pitch_bytes, unsigned to) {
     if (!aligned(base, pitch_bytes, to)) params.wide &= ~bit;
   };
-  narrow(wide_x, params.x, params.ld_x * (args.x.dtype == DType::fp32 ? 4 : 2), 16);
+  const std::int64_t element = args.x.dtype == DType::fp32 ? 4 : 2;
+  narrow(wide_x, params.x, params.ld_x * element, 16);
+  if (recipe.options.pre == Pre::swiglu) narrow(wide_x, params.x, params.swiglu.up * element, 16);
   const unsigned codes = recipe.blocked ? 16 : 4;
   if (recipe.row) {
     params.q_row = static_cast<u8*>(q_row->data);
@@ -103,6 +143,11 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
     params.ld_s_col = scale_pitch(recipe, *s_col);
     narrow(wide_q_col, params.q_col, params.ld_q_col, 16);
     narrow(wide_s_col, params.s_col, params.ld_s_col, codes);
+  }
+  if (recipe.options.emit_high) {
+    params.y = static_cast<u16*>(args.y.data);
+    params.ld_y = pitch_of(args.y);
+    narrow(wide_y, params.y, params.ld_y * 2, 16);
   }
   if (recipe.grouped) {
     params.offsets = static_cast<const i32*>(args.offsets.data);

@@ -26,12 +26,13 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
   if (!col) return workspace;  // rows alone are held on chip
   const auto last = static_cast<std::size_t>(x.rank) - 1;
   const std::int64_t experts = x.rank == 3 ? x.shape[0] : 1;
-  if (row) workspace.row_bytes = words(experts, x.shape[last - 1]);
-  workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, x.shape[last]);
+  std::int64_t m = x.shape[last - 1], n = x.shape[last];
+  if (is_swiglu(options.pre)) (options.transposed_input ? m : n) /= 2;
+  if (row) workspace.row_bytes = words(experts, m);
+  workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, n);
   // A word for the grid, and one a strip, which is a tile or more across.
   constexpr std::int64_t tile = 128;
-  const std::int64_t strips =
-      checked.times(experts, std::max<std::int64_t>(ceil_div(x.shape[last], tile), 1));
+  const std::int64_t strips = checked.times(experts, std::max<std::int64_t>(ceil_div(n, tile), 1));
   workspace.progress_bytes = words(strips + 1, 1);
   if (!checked.ok) refuse("x", "a size that fits 63 bits", shape_text(x.shape, x.rank));
   return workspace;

@@ -32,6 +32,10 @@ QuantizeOptions quantize_options(const problem::Quantize& quantize) {
   options.scale_layout = quantize.recipe.scale_layout;
   options.axes = quantize.axes;
   options.transposed_input = quantize.input_layout == problem::InputLayout::col;
+  options.emit_high = quantize.emit_high;
+  if (const auto* swiglu = std::get_if<problem::Swiglu>(&quantize.pre))
+    options.pre = swiglu->interleave ? Pre::swiglu_interleaved : Pre::swiglu;
+  if (std::holds_alternative<problem::RmsNorm>(quantize.pre)) options.pre = Pre::rmsnorm;
   if (quantize.groups) {
     options.groups = {.count = static_cast<std::int32_t>(quantize.groups->count),
                       .alignment = quantize.groups->alignment};
@@ -100,6 +104,15 @@ QuantizeCall quantize_call(const problem::Quantize& quantize, const DeviceTensor
   if (quantize.recipe.amax_cap)
     args.amax_cap =
         std::max(static_cast<float>(*quantize.recipe.amax_cap), std::numeric_limits<float>::denorm_min());
+  if (quantize.emit_high) args.y = take(tensors, "y");
+  if (const auto* swiglu = std::get_if<problem::Swiglu>(&quantize.pre)) {
+    args.swiglu_alpha = swiglu->alpha;
+    args.swiglu_limit = swiglu->limit;
+  }
+  if (const auto* norm = std::get_if<problem::RmsNorm>(&quantize.pre)) {
+    args.weight = take(tensors, "weight");
+    args.rms_eps = norm->eps;
+  }
   if (tensors.contains(workspace_name)) args.workspace = take(tensors, workspace_name);
   return call;
 }

@@ -73,6 +73,63 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bf16", "32", R"(["row"])", "[16, {\"min\": 1, \"max\": 65536}, 5120]"},
                     Case{"bf16", "32", R"(["row", "col"])", "[16, {\"min\": 1, \"max\": 65536}, 5120]"}));
 
+// What comes before, and y. `block` may carry the layout of the scales and groups with it; `axes` is followed
+// by what is asked for besides.
+class FusionKernels : public testing::TestWithParam<Case> {};
+
+TEST_P(FusionKernels, CompileWithoutSpills) {
+  std::shared_ptr<compile::Nvrtc> nvrtc;
+  try {
+    nvrtc = compile::Nvrtc::open();
+  } catch (const Error& error) {
+    GTEST_SKIP() << "no NVRTC here: " << error.what();
+  }
+  const Case& parameter = GetParam();
+  for (const char* target : {"sm_90a", "sm_100a", "sm_103a", "sm_120a"}) {
+    compile_all(*nvrtc,
+                std::string(R"({"schema": 1, "op": "quantize", "scaling": "mx", "input": {"dtype": ")") +
+                    parameter.input + R"(", "shape": )" + parameter.shape + R"(}, "block": )" +
+                    parameter.block + R"(, "axes": )" + parameter.axes + "}",
+                target);
+  }
+}
+
+constexpr const char* swiglu = R"(["row", "col"], "pre": {"kind": "swiglu"})";
+constexpr const char* swiglu_rows = R"(["row"], "pre": {"kind": "swiglu"})";
+constexpr const char* swiglu_columns = R"(["col"], "pre": {"kind": "swiglu", "limit": 7}, "emit_high": true)";
+constexpr const char* gpt_oss =
+    R"(["row", "col"], "emit_high": true, "pre": {"kind": "swiglu", "interleave": true, "alpha": 1.702, "limit": 7})";
+constexpr const char* gpt_oss_rows =
+    R"(["row"], "pre": {"kind": "swiglu", "interleave": true, "alpha": 1.702, "limit": 7})";
+constexpr const char* y_too = R"(["row", "col"], "emit_high": true)";
+constexpr const char* blocked = R"(32, "scale_layout": "blocked")";
+constexpr const char* blocked_groups =
+    R"(32, "scale_layout": "blocked", "groups": {"count": 40, "alignment": 32})";
+constexpr const char* turned = R"([4096, 5120], "layout": "col")";
+constexpr const char* turned_experts = R"([8, 4096, 5120], "layout": "col")";
+
+INSTANTIATE_TEST_SUITE_P(
+    Mx, FusionKernels,
+    testing::Values(Case{"bf16", "32", swiglu}, Case{"bf16", blocked, swiglu},
+                    Case{"bf16", "32", swiglu_rows}, Case{"bf16", blocked, swiglu_rows},
+                    Case{"bf16", "32", swiglu_columns}, Case{"bf16", blocked_groups, swiglu},
+                    Case{"bf16", "[128, 128]", swiglu}, Case{"bf16", "[32, 32]", swiglu_rows},
+                    Case{"bf16", "32", gpt_oss}, Case{"bf16", "128", gpt_oss_rows},
+                    Case{"bf16", "32", swiglu_columns, turned}, Case{"bf16", "32", gpt_oss, turned_experts},
+                    Case{"fp16", "32", swiglu}, Case{"fp16", "128", gpt_oss},
+                    Case{"fp16", "32", gpt_oss_rows}, Case{"fp16", "32", gpt_oss, turned},
+                    Case{"fp32", "32", swiglu}, Case{"fp32", "32", swiglu_rows},
+                    Case{"fp32", blocked, gpt_oss}, Case{"fp32", blocked, gpt_oss_rows},
+                    Case{"fp32", "32", gpt_oss, turned_experts}));
+INSTANTIATE_TEST_SUITE_P(High, FusionKernels,
+                         testing::Values(Case{"bf16", "32", y_too}, Case{"bf16", "32", y_too, turned},
+                                         Case{"fp16", "32", y_too}, Case{"fp16", blocked, y_too, turned},
+                                         Case{"fp32", "32", y_too},
+                                         Case{"fp32", "[32, 32]", y_too, turned_experts},
+                                         Case{"bf16", "32", R"(["row"], "emit_high": true)"},
+                                         Case{"fp32", "32", R"(["row"], "emit_high": true)", turned},
+                                         Case{"bf16", blocked, R"(["col"], "emit_high": true)"}));
+
 // Float scales. `block` may carry the layout of the scales and groups with it.
 class Fp32Kernels : public testing::TestWithParam<Case> {};
 

@@ -113,6 +113,14 @@ TEST(PrewarmProperty, QuantizeRangesAreComplete) {
                             .scale_layout = op->recipe.scale_layout,
                             .axes = op->axes,
                             .transposed_input = col};
+    options.emit_high = op->emit_high;
+    QuantizeArgs args;
+    if (const auto* swiglu = std::get_if<problem::Swiglu>(&op->pre)) {
+      options.pre = swiglu->interleave ? Pre::swiglu_interleaved : Pre::swiglu;
+      args.swiglu_limit = swiglu->limit;
+    } else if (std::holds_alternative<problem::RmsNorm>(op->pre)) {
+      options.pre = Pre::rmsnorm;
+    }
     if (op->groups) options.groups = {static_cast<std::int32_t>(op->groups->count), op->groups->alignment};
     std::set<dispatch::QuantizeKey> keys;
     for (const std::int64_t m : samples(shape[at_m], draw)) {
@@ -120,7 +128,8 @@ TEST(PrewarmProperty, QuantizeRangesAreComplete) {
       for (const Extent& extent : shape) stored.push_back(draw.in(extent));
       stored[at_m] = m;
       if (col) std::swap(stored[at_m], stored[at_n]);
-      keys.insert(dispatch::quantize_key(options, {.x = tensor(op->input.dtype, stored, 0, 0x1000)}));
+      args.x = tensor(op->input.dtype, stored, 0, 0x1000);
+      keys.insert(dispatch::quantize_key(options, args));
     }
     for (const dispatch::QuantizeKey& key : keys)
       for (const Configuration& chosen : configure::configure(dispatch::quantize_problem(key), profile)) {

@@ -507,11 +507,14 @@ TEST(CapiLayout, StructsAreWhereTheyWere) {
   EXPECT_EQ(offsetof(mxjit_context_options, trace), 40U);
   EXPECT_EQ(offsetof(mxjit_context_options, compile), 32U);
   EXPECT_EQ(offsetof(mxjit_context_options, check_pointers), 36U);
-  EXPECT_EQ(sizeof(mxjit_quantize_options), 56U);
+  EXPECT_EQ(sizeof(mxjit_quantize_options), 64U);
+  EXPECT_EQ(offsetof(mxjit_quantize_options, emit_high), 60U);
   EXPECT_EQ(offsetof(mxjit_quantize_options, format), 8U);
   EXPECT_EQ(offsetof(mxjit_quantize_options, axes), 36U);
   EXPECT_EQ(offsetof(mxjit_quantize_options, reserved), 52U);
-  EXPECT_EQ(sizeof(mxjit_quantize_args), 464U);
+  EXPECT_EQ(sizeof(mxjit_quantize_args), 600U);
+  EXPECT_EQ(offsetof(mxjit_quantize_args, y), 464U);
+  EXPECT_EQ(offsetof(mxjit_quantize_args, rms_eps), 592U);
   EXPECT_EQ(offsetof(mxjit_quantize_args, status), 344U);
   EXPECT_EQ(offsetof(mxjit_quantize_args, workspace), 400U);
   EXPECT_EQ(offsetof(mxjit_quantize_args, amax_cap), 456U);

@@ -123,6 +123,33 @@ TEST(Configure, ATransposedInputExchangesTheAxes) {
                 h200));
 }
 
+TEST(Configure, GatesAndUpsThatAlternateInMemoryTakeAKernelOfTheirOwn) {
+  const auto pre_of = [](const std::string& fields, const char* layout) {
+    const auto all =
+        configure(quantize(R"("block": 32, "input": {"dtype": "fp32", "shape": [384, 640], "layout": ")" +
+                           std::string(layout) + R"("}, "pre": {"kind": "swiglu")" + fields + "}"),
+                  profile("h200"));
+    EXPECT_EQ(all.size(), 1U);
+    EXPECT_EQ(std::get<std::string>(all.front().constants.at("stored")), "Input::fp32");
+    EXPECT_EQ(std::get<std::string>(all.front().constants.at("input")), "Input::bf16");
+    return std::get<std::string>(all.front().constants.at("pre"));
+  };
+  EXPECT_EQ(pre_of("", "row"), "Pre::swiglu");
+  EXPECT_EQ(pre_of(R"(, "interleave": true)", "row"), "Pre::swiglu_interleaved");
+  EXPECT_EQ(pre_of(R"(, "interleave": true)", "col"), "Pre::swiglu");
+}
+
+// Values select nothing; whether there is a limit does.
+TEST(Configure, AlphaAndLimitAreValues) {
+  const auto of = [](const std::string& fields) {
+    return configure(quantize(std::string(bf16) + R"(, "pre": {"kind": "swiglu")" + fields + "}"),
+                     profile("h200"));
+  };
+  EXPECT_EQ(of(R"(, "alpha": 1.702)"), of(""));
+  EXPECT_EQ(of(R"(, "alpha": 1.702, "limit": 7)"), of(R"(, "limit": 3.5)"));
+  EXPECT_NE(of(R"(, "limit": 7)"), of(""));
+}
+
 TEST(Configure, RefusesByName) {
   const auto refused = [](const problem::Problem& problem) -> std::string {
     try {

@@ -303,6 +303,81 @@ TEST(QuantizeCheck, RefusesTensorsOfAnAxisThatIsNotAskedFor) {
   EXPECT_NO_THROW(check(call));
 }
 
+// x has two columns, or in memory two rows, for each of the outputs'.
+Call with_swiglu() {
+  Call call = both();
+  call.options.pre = Pre::swiglu;
+  call.options.emit_high = true;
+  call.args.x = tensor(0x100000, DType::bf16, {100, 400});
+  call.args.y = tensor(0x800000, DType::bf16, {100, 200});
+  return call;
+}
+
+TEST(QuantizeCheck, SwigluTakesTwoColumnsForOne) {
+  Call call = with_swiglu();
+  EXPECT_NO_THROW(check(call));
+  call.args.swiglu_limit = 7.0;
+  call.options.pre = Pre::swiglu_interleaved;
+  EXPECT_NO_THROW(check(call));
+  call.options.transposed_input = true;
+  error_of(call, "q_row");
+  call.args.x = tensor(0x100000, DType::bf16, {400, 100});
+  EXPECT_NO_THROW(check(call));
+  call.args.x = tensor(0x100000, DType::bf16, {401, 100});
+  EXPECT_NE(error_of(call, "x").find("even"), std::string::npos);
+  call.options.pre = static_cast<Pre>(4);
+  error_of(call, "options.pre");
+}
+
+TEST(QuantizeCheck, ValuesOfSwigluAreNumbers) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double limit : {0.0, -1.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    Call call = with_swiglu();
+    call.args.swiglu_limit = limit;
+    error_of(call, "swiglu_limit");
+    call.options.pre = Pre::none;
+    error_of(call, "q_row");  // who does not ask for it may leave anything there
+  }
+  Call call = with_swiglu();
+  call.args.swiglu_alpha = infinity;
+  error_of(call, "swiglu_alpha");
+}
+
+TEST(QuantizeCheck, TheValueBeforeQuantizationIsATensorAsAnyOther) {
+  const std::vector<Broken> table = {
+      {"y", "fp32", [](auto& a) { a.y.dtype = DType::fp32; }},
+      {"y", "(100, 400)", [](auto& a) { a.y.shape[1] = 400; }},
+      {"y", "null", [](auto& a) { a.y.data = nullptr; }},
+      {"y", "pitch 199", [](auto& a) { a.y.pitch = 199; }},
+      {"y", "overlap", [](auto& a) { a.y.data = a.x.data; }},
+      {"weight", "rmsnorm", [](auto& a) { a.weight = tensor(0x900000, DType::bf16, {200}); }},
+  };
+  for (const Broken& broken : table) {
+    Call call = with_swiglu();
+    broken.change(call.args);
+    const std::string message = error_of(call, broken.argument);
+    EXPECT_NE(message.find(broken.says), std::string::npos) << message;
+  }
+  Call call = with_swiglu();
+  call.options.emit_high = false;
+  EXPECT_NE(error_of(call, "y").find("emit_high"), std::string::npos);
+}
+
+TEST(QuantizeCheck, RmsNormTakesAWeightAColumn) {
+  Call call = both();
+  call.options.pre = Pre::rmsnorm;
+  error_of(call, "weight");
+  call.args.weight = tensor(0x900000, DType::bf16, {200});
+  EXPECT_NO_THROW(check(call));
+  call.args.weight.dtype = DType::fp32;
+  error_of(call, "weight");
+  call.args.weight = tensor(0x900000, DType::bf16, {199});
+  error_of(call, "weight");
+  call.args.weight = tensor(0x900000, DType::bf16, {200});
+  call.args.rms_eps = -1.0;
+  error_of(call, "rms_eps");
+}
+
 TEST(QuantizeCheck, TouchingAndInterleavedTensorsDoNotOverlap) {
   Call call = both();
   call.args.q_row.data = at(0x100000 + 2 * 100 * 200);
@@ -326,6 +401,8 @@ TEST(QuantizeKey, ChangesWithWhatSelectsAKernelOnly) {
   const QuantizeKey base = key(both());
   Call same = both();
   same.args.x.data = at(0x900000);
+  same.args.swiglu_alpha = 1.702;
+  same.args.swiglu_limit = 7.0;  // without SwiGLU
   EXPECT_EQ(key(same), base);
   std::vector<std::function<void(Call&)>> changes = {
       [](Call& c) { c.options.format = DType::e5m2; },
@@ -339,6 +416,14 @@ TEST(QuantizeKey, ChangesWithWhatSelectsAKernelOnly) {
       [](Call& c) { c.options.axes.row = false; },
       [](Call& c) { c.args.x.dtype = DType::fp32; },
       [](Call& c) { c.args.x.shape[1] = 208; },
+      [](Call& c) { c.options.emit_high = true; },
+      [](Call& c) { c.options.pre = Pre::swiglu; },
+      [](Call& c) { c.options.pre = Pre::swiglu_interleaved; },
+      [](Call& c) { c.options.pre = Pre::rmsnorm; },
+      [](Call& c) {
+        c.options.pre = Pre::swiglu;
+        c.args.swiglu_limit = 7.0;
+      },
   };
   std::vector<QuantizeKey> keys = {base};
   for (const auto& change : changes) {

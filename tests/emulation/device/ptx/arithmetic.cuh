@@ -69,6 +69,35 @@ inline u32 min_u16x2(u32 a, u32 b) {
   });
 }
 
+inline u32 add_min_u16x2(u32 a, u32 b, u32 c) {
+  const u32 sum = emulation::each_half([&](int shift) { return (a >> shift) + (b >> shift); });
+  return min_u16x2(sum, c);
+}
+inline u32 add_max_u16x2(u32 a, u32 b, u32 c) {
+  const u32 sum = emulation::each_half([&](int shift) { return (a >> shift) + (b >> shift); });
+  return ~min_u16x2(~sum, ~c);
+}
+
+inline float min_nan_f32(float a, float b) {
+  return __builtin_isnan(a) || __builtin_isnan(b) ? __builtin_nanf("") : a < b ? a : b;
+}
+inline float max_nan_f32(float a, float b) {
+  return __builtin_isnan(a) || __builtin_isnan(b) ? __builtin_nanf("") : a > b ? a : b;
+}
+
+// As wrong as the instructions may be, now up and now down, so that nobody counts on more.
+inline float ex2_approx(float a) {
+  const double error = __builtin_bit_cast(u32, a) % 2 == 0 ? 0x1p-22 : -0x1p-22;
+  const float result = static_cast<float>(__builtin_exp2(static_cast<double>(a)) * (1 + 0.9 * error));
+  return __builtin_fabsf(result) < 0x1p-126f ? 0.0f : result;
+}
+inline float rcp_approx(float a) {
+  const float result = 1.0f / a;
+  if (__builtin_fabsf(result) < 0x1p-126f) return __builtin_copysignf(0.0f, a);
+  if (!__builtin_isfinite(result)) return result;
+  return __builtin_bit_cast(float, __builtin_bit_cast(u32, result) + (__builtin_bit_cast(u32, a) % 2));
+}
+
 inline u32 prmt(u32 low, u32 high, u32 selector) {
   const u64 bytes = u64{high} << 32 | low;
   u32 result = 0;

@@ -31,6 +31,13 @@ inline u32 cvt_bf16x2_f32(float low, float high) {
 inline u32 cvt_f16x2_f32(float low, float high) {
   return emulation::round_ieee(low, emulation::fp16) | emulation::round_ieee(high, emulation::fp16) << 16;
 }
+inline float cvt_rz_f32_f64(double wide) {
+  const float near = static_cast<float>(wide);
+  const double back = static_cast<double>(near);
+  // One step back where rounding went away from zero; from infinity, to the largest number.
+  const bool away = wide < 0 ? back < wide : back > wide;
+  return away ? __builtin_bit_cast(float, __builtin_bit_cast(u32, near) - 1) : near;
+}
 inline float cvt_f32_f16(u16 half) {
   return static_cast<float>(emulation::widen_ieee(half, emulation::fp16));
 }

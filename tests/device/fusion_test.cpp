@@ -1,0 +1,188 @@
+// Quantizations with an operation before them, and those that write the value before quantization, too.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "device/guarded.hpp"
+#include "device/machine.hpp"
+#include "device/problems.hpp"
+#include "mxjit/error.hpp"
+
+namespace mxjit::device {
+namespace {
+
+using problem::InputLayout;
+using problem::Pre;
+using problem::Problem;
+using problem::Quantize;
+using problem::Swiglu;
+
+class FusionOnDevice : public DeviceTest {};
+
+constexpr std::array dtypes = {DType::bf16, DType::fp16, DType::fp32};
+constexpr std::array axes_choices = {Axes{true, true}, Axes{true, false}, Axes{false, true}};
+
+Problem of(Quantize quantize) { return problem::with_defaults({.name = {}, .op = std::move(quantize)}); }
+
+// What happens before, in every form.
+std::vector<Pre> all_pre() {
+  return {Swiglu{}, Swiglu{.interleave = true, .alpha = 1.0, .limit = {}},
+          Swiglu{.interleave = false, .alpha = 1.702, .limit = 7.0},
+          Swiglu{.interleave = true, .alpha = 1.702, .limit = 7.0}};
+}
+
+// The recipes that differ in how bytes move.
+std::vector<problem::Recipe> recipes() {
+  std::vector<problem::Recipe> all;
+  for (const Block& block : {Block{.rows = 1, .cols = 32}, Block{.rows = 1, .cols = 128},
+                             Block{.rows = 32, .cols = 32}, Block{.rows = 128, .cols = 128}})
+    for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
+      problem::Recipe recipe;
+      recipe.block = block;
+      recipe.scale_layout = layout;
+      all.push_back(recipe);
+    }
+  return all;
+}
+
+// Of every combination of `pre`, input, layout and y a recipe, axes and a shape in turn.
+std::vector<Problem> fusions(const std::vector<Pre>& pres) {
+  const auto all_recipes = recipes();
+  const std::vector<problem::Shape> shapes = {{129, 322}, {2, 65, 160}, {200, 256}, {1, 2},
+                                              {33, 130},  {3, 40, 34},  {384, 512}};
+  std::vector<Problem> all;
+  std::size_t turn = 0;
+  for (const Pre& pre : pres)
+    for (const DType dtype : dtypes)
+      for (const InputLayout layout : {InputLayout::row, InputLayout::col})
+        for (const bool high : {false, true})
+          for (const Axes& axes : axes_choices) {
+            Quantize quantize;
+            quantize.input.dtype = dtype;
+            quantize.input.shape = shapes[turn % shapes.size()];
+            quantize.input_layout = layout;
+            quantize.recipe = all_recipes[turn % all_recipes.size()];
+            quantize.axes = axes;
+            quantize.pre = pre;
+            quantize.emit_high = high;
+            all.push_back(of(quantize));
+            ++turn;
+          }
+  return supported(all);
+}
+
+// Numbers as activations have them: near nothing special, which is where most values lie near a middle.
+HostTensor ordinary(DType dtype, const std::vector<std::int64_t>& shape, double deviation, Random& random) {
+  HostTensor wide{.dtype = DType::fp32, .shape = shape, .bytes = {}};
+  std::normal_distribution<float> normal(0.0F, static_cast<float>(deviation));
+  HostTensor tensor{.dtype = dtype, .shape = shape, .bytes = {}};
+  const auto count = static_cast<std::size_t>(tensor.elements());
+  tensor.bytes.resize(count * size_of(dtype));
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = normal(random);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    if (dtype == DType::fp32) {
+      std::memcpy(&tensor.bytes[4 * i], &bits, 4);
+    } else if (dtype == DType::bf16) {
+      const auto high = static_cast<std::uint16_t>(bits >> 16);
+      std::memcpy(&tensor.bytes[2 * i], &high, 2);
+    } else {
+      // An fp16 number with the same sign and mantissa, its exponent cut to those that fp16 has.
+      const int exponent = std::clamp(static_cast<int>(bits >> 23 & 0xFF) - 127 + 15, 1, 30);
+      const auto half = static_cast<std::uint16_t>(
+          (bits >> 31) << 15 | static_cast<unsigned>(exponent) << 10 | (bits >> 13 & 0x3FF));
+      std::memcpy(&tensor.bytes[2 * i], &half, 2);
+    }
+  }
+  return tensor;
+}
+
+TEST_F(FusionOnDevice, EveryForm) {
+  std::vector<Problem> problems = fusions(all_pre());
+  if (small()) {
+    std::vector<Problem> some;
+    for (std::size_t i = 0; i < problems.size(); i += 7) some.push_back(problems[i]);
+    problems = some;
+  }
+  ASSERT_FALSE(problems.empty());
+  prewarm(problems);
+  Random random(31);
+  for (const Problem& problem : problems) {
+    expect_reference(problem, make_inputs(problem, random));
+    expect_reference(problem, make_inputs(problem, random), {.extra_pitch = 5, .shift = 3, .dirt = 0x5A});
+    TensorMap inputs = make_inputs(problem, random);
+    inputs.at("x") = ordinary(inputs.at("x").dtype, inputs.at("x").shape, 3.0, random);
+    expect_reference(problem, inputs, {.extra_pitch = 16, .shift = 0, .dirt = 0xFF});
+  }
+}
+
+// Every value is the nearest bf16 number, wherever in the range of gates, and whatever alpha and limit are.
+TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
+  Random random(32);
+  Quantize quantize;
+  quantize.input.shape = small() ? problem::Shape{256, 512} : problem::Shape{4096, 4096};
+  quantize.axes = {.row = true, .col = true};
+  quantize.emit_high = true;
+  std::vector<Swiglu> forms;
+  for (const double alpha : {1.0, 1.702, -1.0, 0.0, 1e-3, 40.0, 1e300, -1e-300})
+    forms.push_back({.interleave = false, .alpha = alpha, .limit = {}});
+  for (const double limit : {7.0, 6.9, 1.0, 1e-300, 1e300})
+    forms.push_back({.interleave = false, .alpha = 1.702, .limit = limit});
+  forms.push_back({.interleave = false, .alpha = -1.3, .limit = 0.7});
+  for (const DType dtype : dtypes)
+    for (const Swiglu& swiglu : forms) {
+      quantize.input.dtype = dtype;
+      quantize.pre = swiglu;
+      const Problem problem = of(quantize);
+      for (const double deviation : {0.5, 3.0, 30.0}) {
+        TensorMap inputs = make_inputs(problem, random);
+        inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
+        expect_reference(problem, inputs);
+      }
+      expect_reference(problem, make_inputs(problem, random));
+    }
+}
+
+// y alone asks for nothing else.
+TEST_F(FusionOnDevice, ValuesOfInputsAsTheyAre) {
+  std::vector<Problem> problems = fusions({std::monostate{}});
+  prewarm(problems);
+  Random random(33);
+  for (const Problem& problem : problems) {
+    if (!std::get<Quantize>(problem.op).emit_high) continue;
+    expect_reference(problem, make_inputs(problem, random));
+    expect_reference(problem, make_inputs(problem, random), {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
+  }
+}
+
+// Rows of groups are rows as any others to what happens before.
+TEST_F(FusionOnDevice, Groups) {
+  Random random(34);
+  for (const Pre& pre : all_pre())
+    for (const int alignment : {128, 32, 1})
+      for (const problem::Recipe& recipe : recipes()) {
+        Quantize quantize;
+        quantize.input.shape = {515, 320};
+        quantize.recipe = recipe;
+        quantize.axes = axes_choices[random() % 3];
+        quantize.groups = problem::MGroups{.count = 5, .alignment = alignment};
+        quantize.pre = pre;
+        quantize.emit_high = random() % 2 == 0;
+        const Problem problem = of(quantize);
+        try {
+          problem::validate(problem);
+        } catch (const Error&) {
+          continue;  // blocks that a group's end would cut
+        }
+        if (small() && random() % 6 != 0) continue;
+        if (is_supported(problem)) expect_reference(problem, make_inputs(problem, random));
+      }
+}
+
+}  // namespace
+}  // namespace mxjit::device
