@@ -9,6 +9,7 @@
 #include "quantize/groups.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
+#include "quantize/values.cuh"
 
 namespace mxjit {
 
@@ -61,6 +62,37 @@ struct QuantizeFp32Rows {
     }
   }
 
+  /// `count` units of the team's rows, those of a row first, the first of them at `element`.
+  template <class Config, int count>
+  static __device__ __forceinline__ void load_units(const Params& p, const Team<Config>& team, i64 element,
+                                                    typename Team<Config>::Unit (&to)[count]) {
+    using T = Team<Config>;
+    const auto row_of = [&](int i) { return team.row + i / (count / Config::rows); };
+    const auto element_of = [&](int i) {
+      return element + i64{i % (count / Config::rows) * T::threads} * T::unit;
+    };
+    if constexpr (Config::pre == Pre::none) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) load<Config>(p, row_of(i), element_of(i), to[i]);
+    } else {
+      const auto columns_of = [&](int i) {
+        const i64 left = row_of(i) < p.m ? p.n - element_of(i) : 0;
+        return left < 0 ? 0 : left < T::unit ? static_cast<int>(left) : T::unit;
+      };
+      u32 some = 0, whole = 0;
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        if (columns_of(i) > 0) some |= 1u << i;
+        if (columns_of(i) == T::unit && (p.wide & wide_x) != 0) whole |= 1u << i;
+      }
+      const auto from = [&](int i) {
+        const i64 at = row_of(i) * p.ld_x + element_of(i) * gate_step<Config>;
+        return static_cast<const u8*>(p.x) + at * Pairs<Config::stored>::bytes;
+      };
+      load_swiglu_pieces<Config>(p.swiglu, whole, some, from, columns_of, to);
+    }
+  }
+
   template <class Config>
   static __device__ __forceinline__ void store(const Params& p, i64 row, i64 element,
                                                const typename Team<Config>::Unit& x, float factor) {
@@ -68,6 +100,13 @@ struct QuantizeFp32Rows {
     constexpr int unit = Team<Config>::unit;
     const i64 left = row < p.m ? p.n - element : 0;
     if (left <= 0) return;
+    if constexpr (Config::high == High::row) {
+      u32 high[unit / 2];
+#pragma unroll
+      for (int i = 0; i < unit / 2; ++i) high[i] = bf16_pair<Config>(x[i]);
+      store_high_run(p.y + row * p.ld_y + element, left < unit ? static_cast<int>(left) : unit,
+                     (p.wide & wide_y) != 0, high);
+    }
     u32 bytes[unit / 4];
 #pragma unroll
     for (int i = 0; i < unit / 4; ++i)
@@ -125,19 +164,15 @@ struct QuantizeFp32Rows {
     const T team;
     u32 amax[Config::rows];
     if constexpr (Config::held) {
-      typename T::Unit x[Config::rows][Config::units];
-#pragma unroll
-      for (int r = 0; r < Config::rows; ++r)
-#pragma unroll
-        for (int u = 0; u < Config::units; ++u)
-          load<Config>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit, x[r][u]);
+      typename T::Unit x[Config::rows * Config::units];
+      load_units<Config>(p, team, i64{team.thread} * T::unit, x);
 #pragma unroll
       for (int r = 0; r < Config::rows; ++r) {
-        typename N::Pair most = x[r][0][0];
+        typename N::Pair most = x[r * Config::units][0];
 #pragma unroll
         for (int u = 0; u < Config::units; ++u)
 #pragma unroll
-          for (int i = 0; i < T::pairs; ++i) most = N::max_abs(most, x[r][u][i]);
+          for (int i = 0; i < T::pairs; ++i) most = N::max_abs(most, x[r * Config::units + u][i]);
         amax[r] = largest_of<N>(most);
       }
       over_team<Config>(staging, amax);
@@ -146,26 +181,31 @@ struct QuantizeFp32Rows {
         const float factor = finish<Config>(p, team.row + r, team.thread, amax[r]);
 #pragma unroll
         for (int u = 0; u < Config::units; ++u)
-          store<Config>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit, x[r][u], factor);
+          store<Config>(p, team.row + r, i64{team.thread + u * T::threads} * T::unit,
+                        x[r * Config::units + u], factor);
       }
     } else {
       static_assert(Config::rows == 1, "long rows");
+      constexpr int together = 4;
+      constexpr i64 step = T::threads * T::unit;
+      typename T::Unit x[together];
       typename N::Pair most = {};
-#pragma unroll 4
-      for (i64 at = team.thread * T::unit; at < p.n; at += T::threads * T::unit) {
-        typename T::Unit x;
-        load<Config>(p, team.row, at, x);
+#pragma unroll 1
+      for (i64 at = team.thread * T::unit; at < p.n; at += together * step) {
+        load_units<Config>(p, team, at, x);
 #pragma unroll
-        for (int i = 0; i < T::pairs; ++i) most = N::max_abs(most, x[i]);
+        for (int u = 0; u < together; ++u)
+#pragma unroll
+          for (int i = 0; i < T::pairs; ++i) most = N::max_abs(most, x[u][i]);
       }
       amax[0] = largest_of<N>(most);
       over_team<Config>(staging, amax);
       const float factor = finish<Config>(p, team.row, team.thread, amax[0]);
-#pragma unroll 4
-      for (i64 at = team.thread * T::unit; at < p.n; at += T::threads * T::unit) {
-        typename T::Unit x;
-        load<Config>(p, team.row, at, x);
-        store<Config>(p, team.row, at, x, factor);
+#pragma unroll 1
+      for (i64 at = team.thread * T::unit; at < p.n; at += together * step) {
+        load_units<Config>(p, team, at, x);
+#pragma unroll
+        for (int u = 0; u < together; ++u) store<Config>(p, team.row, at + u * step, x[u], factor);
       }
     }
   }

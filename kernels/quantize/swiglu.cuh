@@ -169,53 +169,62 @@ __device__ __forceinline__ void load_swiglu(const SwigluParams& p, const u8* fro
   }
 }
 
-/// As load_panel, of the values after SwiGLU; two zeros make a zero. What does not lie in wide pieces takes
-/// the way of what fp32 is not right for: both are rare, and must be short.
+/// `count` pieces of eight values after SwiGLU, bits of masks standing for them: those in `whole` lie inside
+/// x in wide pieces, those in `some` have an element. from(i) is where the first gate of a piece lies,
+/// columns(i) how many of its columns are inside. Others are zero; two zeros make a zero. A piece that is not
+/// whole takes the way of what fp32 is not right for: both are rare, and must be short.
+template <class Config, int count, class From, class Columns>
+__device__ __forceinline__ void load_swiglu_pieces(const SwigluParams& p, u32 whole, u32 some,
+                                                   const From& from, const Columns& columns,
+                                                   u32 (&x)[count][4]) {
+  using S = Pairs<Config::stored>;
+  constexpr int most = S::bytes == 2 ? 4 : 2, ahead = most < count ? most : count;  // on their way
+  u32 inexact = 0;
+  SwigluOperands<S> operands[ahead];
+  const auto fetch = [&](int i) {
+    operands[i % ahead] = {};
+    if ((whole >> i & 1) != 0) load_swiglu<Config::pre>(p, from(i), operands[i % ahead]);
+  };
+#pragma unroll
+  for (int i = 0; i < ahead; ++i) fetch(i);
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    if (fast_swiglu_row<Config::limited>(p, operands[i % ahead], x[i])) inexact |= 1u << i;
+    if (i + ahead < count) fetch(i + ahead);
+  }
+  inexact = (inexact | ~whole) & some;
+#pragma unroll 1
+  for (; inexact != 0; inexact &= inexact - 1) {
+    const int piece = __ffs(static_cast<int>(inexact)) - 1;
+    SwigluOperands<S> again;
+    load_swiglu<Config::pre>(p, from(piece), columns(piece), again);
+    u32 exact[4];
+    exact_swiglu_row<Config::limited>(p, again, exact);
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+#pragma unroll
+      for (int w = 0; w < 4; ++w)
+        if (i == piece) x[i][w] = exact[w];
+  }
+}
+
+/// Elements of x between the gates of neighbouring columns.
+template <class Config>
+inline constexpr int gate_step = Config::pre == Pre::swiglu_interleaved ? 2 : 1;
+
+/// As load_panel, of the values after SwiGLU.
 template <class Config>
 __device__ __forceinline__ void load_swiglu_panel(const QuantizeParams& p, const Lane<Config>& lane,
                                                   u32 (&x)[Config::rows_per_lane][4]) {
-  using S = Pairs<Config::stored>;
-  constexpr int rows = Config::rows_per_lane;
-  constexpr int ahead = S::bytes == 2 ? 4 : 2;  // rows on their way
-  constexpr int across = Config::pre == Pre::swiglu_interleaved ? 2 : 1;
-  const u8* const first = static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column * across) * S::bytes;
-  const i64 pitch = p.ld_x * S::bytes;
-  u32 inexact = 0;  // a bit a row
-  if ((p.wide & wide_x) != 0 && lane.columns == lane_columns) {
-    SwigluOperands<S> operands[ahead];
-    const auto fetch = [&](int r) {
-      operands[r % ahead] = {};
-      if (r < lane.rows) load_swiglu<Config::pre>(p.swiglu, first + r * pitch, operands[r % ahead]);
-    };
-#pragma unroll
-    for (int r = 0; r < ahead; ++r) fetch(r);
-#pragma unroll
-    for (int r = 0; r < rows; ++r) {
-      if (fast_swiglu_row<Config::limited>(p.swiglu, operands[r % ahead], x[r])) inexact |= 1u << r;
-      if (r + ahead < rows) fetch(r + ahead);
-    }
-  } else {
-#pragma unroll
-    for (int r = 0; r < rows; ++r)
-#pragma unroll
-      for (int w = 0; w < 4; ++w) x[r][w] = 0;
-    inexact = (1u << rows) - 1;
-  }
-  inexact &= (1u << lane.rows) - 1;
-  if (lane.columns == 0) return;
-#pragma unroll 1
-  for (; inexact != 0; inexact &= inexact - 1) {
-    const int row = __ffs(static_cast<int>(inexact)) - 1;
-    SwigluOperands<S> operands;
-    load_swiglu<Config::pre>(p.swiglu, first + row * pitch, lane.columns, operands);
-    u32 exact[4];
-    exact_swiglu_row<Config::limited>(p.swiglu, operands, exact);
-#pragma unroll
-    for (int r = 0; r < rows; ++r)
-#pragma unroll
-      for (int w = 0; w < 4; ++w)
-        if (r == row) x[r][w] = exact[w];
-  }
+  constexpr int bytes = Pairs<Config::stored>::bytes;
+  const u8* const first =
+      static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column * gate_step<Config>)*bytes;
+  const i64 pitch = p.ld_x * bytes;
+  const u32 some = lane.columns > 0 ? (1u << lane.rows) - 1 : 0;
+  const bool wide = (p.wide & wide_x) != 0 && lane.columns == lane_columns;
+  load_swiglu_pieces<Config>(
+      p.swiglu, wide ? some : 0, some, [&](int r) { return first + r * pitch; },
+      [&](int) { return lane.columns; }, x);
 }
 
 }  // namespace mxjit

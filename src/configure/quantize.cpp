@@ -20,12 +20,7 @@ using problem::InputLayout;
 void refuse_what_has_no_kernel(const problem::Quantize& problem) {
   if (problem.groups && problem.input_layout == InputLayout::col)
     refuse("/groups", "groups of a transposed input");
-  const bool swiglu = std::holds_alternative<problem::Swiglu>(problem.pre);
-  if (!swiglu && !std::holds_alternative<std::monostate>(problem.pre))
-    refuse("/pre", "RMSNorm before quantization");
-  if (swiglu && problem.recipe.scaling != Scaling::mx) refuse("/pre", "SwiGLU before float scales");
-  if (problem.emit_high && problem.recipe.scaling != Scaling::mx)
-    refuse("/emit_high", "the value before quantization with float scales");
+  if (std::holds_alternative<problem::RmsNorm>(problem.pre)) refuse("/pre", "RMSNorm before quantization");
 }
 
 constexpr bool is_block(const Block& block, std::int32_t rows, std::int32_t cols) {

@@ -49,16 +49,21 @@ TileGeometry square_geometry(int min_blocks) { return {16, 4, 1, min_blocks}; }
 
 TileGeometry col_geometry(const Quantize& problem) {
   const bool grouped = problem.groups && problem.recipe.block.kind == Block::Kind::row;
-  return square_geometry(grouped || quantized_dtype(problem) == DType::fp32 ? 2 : 3);
+  const bool fused = is_computed(problem) || problem.emit_high;
+  return square_geometry(grouped || fused || problem.input.dtype == DType::fp32 ? 2 : 3);
 }
 
 TileGeometry row_geometry(const Quantize& problem, std::int64_t n) {
   const Block& block = problem.recipe.block;
-  const int min_blocks = quantized_dtype(problem) == DType::fp32 ? 2 : 4;
+  const bool computed = is_computed(problem);
+  const int min_blocks = computed                                                  ? fused_min_blocks(problem)
+                         : problem.emit_high || problem.input.dtype == DType::fp32 ? 2
+                                                                                   : 4;
   if (block.kind == Block::Kind::tensor || block.rows > 1) return square_geometry(min_blocks);
   // Transposed scales of a column of blocks are 128 in a row.
-  if (problem.recipe.scale_layout == ScaleLayout::mn_major) return {8, 8, 1, min_blocks};
-  return wide_geometry(n, min_blocks);
+  if (problem.recipe.scale_layout == ScaleLayout::mn_major)
+    return computed ? square_geometry(min_blocks) : TileGeometry{8, 8, 1, min_blocks};
+  return wide_geometry(n, min_blocks, computed ? 4 : 8);
 }
 
 // ---- rows alone
@@ -95,7 +100,7 @@ Configuration rows(const Quantize& problem, std::int64_t n) {
   add_values(configuration, problem);
   add_constants(configuration, problem.groups);
   configuration.threads = static_cast<int>(threads);
-  configuration.min_blocks = static_cast<int>(1024 / threads);
+  configuration.min_blocks = static_cast<int>((is_computed(problem) ? 512 : 1024) / threads);
   return configuration;
 }
 
@@ -105,11 +110,12 @@ std::vector<Configuration> configure_quantize_fp32(const Quantize& problem, cons
   const QuantizeMatrix matrix = matrix_in_memory(problem);
   const Block::Kind kind = problem.recipe.block.kind;
   std::vector<Configuration> all;
-  if (kind == Block::Kind::row && !matrix.col) {
+  const bool transposed = problem.input_layout == problem::InputLayout::col;
+  const bool turned = turns_rows(transposed, is_computed(problem), problem.emit_high);
+  if (kind == Block::Kind::row && !matrix.col && !turned) {
     // The choice changes where a row fills all lanes of a warp once more, and no more past the longest held.
     const std::int64_t step = lanes * unit(problem), longest = step * 16 * most_units + 1;
-    const bool tokens_along_n = problem.input_layout == problem::InputLayout::col;
-    const auto add = [&](std::int64_t n) { add_new(all, rows(problem, tokens_along_n ? bucket(n) : n)); };
+    const auto add = [&](std::int64_t n) { add_new(all, rows(problem, transposed ? bucket(n) : n)); };
     const std::int64_t last = std::min(matrix.n.max, longest);
     for (std::int64_t n = std::min(matrix.n.min, longest); n < last; n = (n / step + 1) * step + 1) add(n);
     add(last);
@@ -117,7 +123,7 @@ std::vector<Configuration> configure_quantize_fp32(const Quantize& problem, cons
   }
   const char* const kernel = kind == Block::Kind::extents ? "quantize/fp32" : "quantize/fp32_passes";
   if (matrix.col) return {tiles(kernel, problem, matrix, col_geometry(problem))};
-  for (const std::int64_t n : row_lengths(matrix.n, problem.input_layout == problem::InputLayout::col))
+  for (const std::int64_t n : row_lengths(matrix.n, transposed))
     add_new(all, tiles(kernel, problem, matrix, row_geometry(problem, n)));
   return all;
 }

@@ -43,6 +43,11 @@ inline bool is_computed(const problem::Quantize& problem) {
   return !std::holds_alternative<std::monostate>(problem.pre);
 }
 
+/// A kernel that holds rows alone on chip neither turns what it writes nor finds gates and ups in other rows.
+constexpr bool turns_rows(bool transposed, bool computed, bool emit_high) {
+  return transposed && (computed || emit_high);
+}
+
 /// How many thread blocks of 128 at once compute panels, operands of several rows on their way, or write them
 /// in bf16 besides.
 inline int fused_min_blocks(const problem::Quantize& problem) {
@@ -63,15 +68,15 @@ inline std::string enumerator(std::string_view enumeration, std::string_view val
   return std::string(enumeration) + "::" + std::string(value);
 }
 
-/// Tiles of short rows and several panels, written in runs of eight plain scales a row: as wide as that,
+/// Tiles of short rows and several panels, written in runs of `warps` plain scales a row: as wide as that,
 /// unless it leaves more warps without work than fewer would. `n` is a row's length.
-inline TileGeometry wide_geometry(std::int64_t n, int min_blocks) {
+inline TileGeometry wide_geometry(std::int64_t n, int min_blocks, std::int64_t warps = 8) {
   const std::int64_t panels = ceil_div(n, 128);
-  std::int64_t warps_n = 8;
-  for (const std::int64_t fewer : {4, 2, 1}) {
+  std::int64_t warps_n = warps;
+  for (std::int64_t fewer = warps / 2; fewer > 0; fewer /= 2) {
     if (ceil_div(panels, fewer) * fewer < ceil_div(panels, warps_n) * warps_n) warps_n = fewer;
   }
-  return {8, 8 / warps_n, warps_n, min_blocks};
+  return {8, warps / warps_n, warps_n, min_blocks};
 }
 
 /// Lengths of rows that stand for all from `n.min` to `n.max` where wide_geometry chooses: the choice repeats

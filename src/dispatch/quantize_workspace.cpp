@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "configure/quantize_shared.hpp"
 #include "dispatch/quantize_check.hpp"
 #include "dispatch/tensor_check.hpp"
 
@@ -23,13 +24,15 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
   }
   const bool row = options.transposed_input ? options.axes.col : options.axes.row;
   const bool col = options.transposed_input ? options.axes.row : options.axes.col;
-  if (!col) return workspace;  // rows alone are held on chip
+  const bool computed = options.pre != Pre::none;
+  if (!col && !configure::turns_rows(options.transposed_input, computed, options.emit_high))
+    return workspace;  // rows alone are held on chip
   const auto last = static_cast<std::size_t>(x.rank) - 1;
   const std::int64_t experts = x.rank == 3 ? x.shape[0] : 1;
   std::int64_t m = x.shape[last - 1], n = x.shape[last];
   if (is_swiglu(options.pre)) (options.transposed_input ? m : n) /= 2;
   if (row) workspace.row_bytes = words(experts, m);
-  workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, n);
+  if (col) workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, n);
   // A word for the grid, and one a strip, which is a tile or more across.
   constexpr std::int64_t tile = 128;
   const std::int64_t strips = checked.times(experts, std::max<std::int64_t>(ceil_div(n, tile), 1));

@@ -182,6 +182,23 @@ INSTANTIATE_TEST_SUITE_P(Tensor, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"tensor\"", row}, Case{"bf16", "\"tensor\"", both},
                                          Case{"fp16", "\"tensor\"", both}, Case{"fp32", "\"tensor\"", both},
                                          Case{"fp32", "\"tensor\"", row, "[4, 512, 5120]"}));
+INSTANTIATE_TEST_SUITE_P(
+    Fusions, Fp32Kernels,
+    testing::Values(Case{"bf16", "128", swiglu}, Case{"bf16", "128", swiglu_rows},
+                    Case{"bf16", "128", gpt_oss_rows}, Case{"bf16", mn_major, swiglu_rows},
+                    Case{"fp16", "128", gpt_oss}, Case{"fp32", "128", gpt_oss_rows},
+                    Case{"fp32", "[128, 128]", gpt_oss, turned_experts}, Case{"bf16", "\"row\"", swiglu},
+                    Case{"bf16", groups, gpt_oss}, Case{"fp32", groups, gpt_oss},
+                    Case{"fp16", "\"row\"", swiglu_columns, turned}, Case{"bf16", "\"tensor\"", swiglu_rows},
+                    Case{"fp32", "\"tensor\"", swiglu}, Case{"fp16", "\"tensor\"", gpt_oss, turned},
+                    Case{"bf16", "\"row\"", swiglu_rows, "[64, 4096]"},
+                    Case{"bf16", "\"row\"", gpt_oss_rows, "[64, 65536]"},
+                    Case{"fp16", "\"row\"", gpt_oss_rows, "[64, 512]"},
+                    Case{"fp32", "\"row\"", gpt_oss_rows, "[64, 65538]"}, Case{"bf16", "128", y_too},
+                    Case{"fp16", "\"row\"", y_too, turned}, Case{"fp32", "[128, 128]", y_too},
+                    Case{"fp16", "\"tensor\"", y_too}, Case{"fp32", groups, y_too},
+                    Case{"fp32", "\"row\"", R"(["row"], "emit_high": true)"},
+                    Case{"bf16", "128", R"(["row"], "emit_high": true)"}));
 // Rows of every length, the longest of them too long to hold.
 INSTANTIATE_TEST_SUITE_P(RowLengthsLong, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"row\"", row, any_row},

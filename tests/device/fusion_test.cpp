@@ -46,6 +46,20 @@ std::vector<problem::Recipe> recipes() {
       recipe.scale_layout = layout;
       all.push_back(recipe);
     }
+  problem::Recipe floats;
+  floats.scaling = Scaling::fp32;
+  floats.rounding = Rounding::none;
+  for (const Block& block : {Block{.rows = 1, .cols = 128}, Block{.rows = 128, .cols = 128}}) {
+    floats.block = block;
+    all.push_back(floats);
+  }
+  floats.scale_layout = ScaleLayout::mn_major;
+  all.push_back(floats);
+  floats.scale_layout = ScaleLayout::plain;
+  for (const Block::Kind kind : {Block::Kind::row, Block::Kind::tensor}) {
+    floats.block = {.kind = kind, .rows = 1, .cols = 1};
+    all.push_back(floats);
+  }
   return all;
 }
 
@@ -146,6 +160,31 @@ TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
       }
       expect_reference(problem, make_inputs(problem, random));
     }
+}
+
+// Rows that a warp, a thread block and registers hold, and longer ones.
+TEST_F(FusionOnDevice, EveryRowLength) {
+  std::vector<Problem> problems;
+  for (const Pre& pre : all_pre())
+    for (const std::int64_t n : {1, 255, 2049, 8192, 16391, 32769, 40003}) {
+      Quantize quantize;
+      quantize.input.dtype = dtypes[problems.size() % dtypes.size()];
+      quantize.input.shape = {5, 2 * n};
+      quantize.recipe.scaling = Scaling::fp32;
+      quantize.recipe.rounding = Rounding::none;
+      quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+      quantize.pre = pre;
+      quantize.emit_high = n % 2 == 1;
+      problems.push_back(of(quantize));
+    }
+  problems = supported(problems);
+  prewarm(problems);
+  Random random(35);
+  for (std::size_t i = 0; i < problems.size(); i += small() ? 3 : 1) {
+    expect_reference(problems[i], make_inputs(problems[i], random));
+    expect_reference(problems[i], make_inputs(problems[i], random),
+                     {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
+  }
 }
 
 // y alone asks for nothing else.
