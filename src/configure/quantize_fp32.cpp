@@ -68,7 +68,7 @@ TileGeometry row_geometry(const Quantize& problem, std::int64_t n) {
 
 // ---- rows alone
 
-constexpr std::int64_t lanes = 32, most_units = 8;
+constexpr std::int64_t lanes = 32, most_units = 8, most_computed_units = 6;
 
 /// Elements of 16 bytes.
 std::int64_t unit(const Quantize& problem) { return quantized_dtype(problem) == DType::fp32 ? 4 : 8; }
@@ -80,12 +80,13 @@ Configuration rows(const Quantize& problem, std::int64_t n) {
   std::int64_t warps = 1;
   std::int64_t threads = 256;
   std::int64_t each = ceil_div(units, lanes);
-  if (each > most_units) {
+  const std::int64_t most = is_computed(problem) ? most_computed_units : most_units;
+  if (each > most) {
     for (warps = 4; warps < 16 && ceil_div(units, lanes * warps) > most_units / 2;) warps *= 2;
     threads = lanes * warps;
     each = ceil_div(units, threads);
   }
-  const bool held = each <= most_units;
+  const bool held = each <= most;
   const std::int64_t together = each == 1 ? 4 : each == 2 ? 2 : 1;  // rows
   Configuration configuration;
   configuration.kernel = "quantize/fp32_rows";
