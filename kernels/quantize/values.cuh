@@ -34,17 +34,17 @@ __device__ __forceinline__ u32 bf16_pair(Pair pair) {
 template <int words>
 __device__ __forceinline__ void store_high_run(u16* to, int count, bool wide, const u32 (&values)[words]) {
   if (wide && count == 2 * words) {
-    if constexpr (words == 2) ptx::st_stream(to, Vector2{values[0], values[1]});
+    if constexpr (words == 2) ptx::st_global(to, Vector2{values[0], values[1]});
     if constexpr (words > 2) {
 #pragma unroll
       for (int w = 0; w < words; w += 4)
-        ptx::st_stream(to + 2 * w, Vector4{values[w], values[w + 1], values[w + 2], values[w + 3]});
+        ptx::st_global(to + 2 * w, Vector4{values[w], values[w + 1], values[w + 2], values[w + 3]});
     }
   } else {
 #pragma unroll
     for (int w = 0; w < words; ++w) {
-      if (2 * w < count) ptx::st_stream(to + 2 * w, static_cast<u16>(values[w]));
-      if (2 * w + 1 < count) ptx::st_stream(to + 2 * w + 1, static_cast<u16>(values[w] >> 16));
+      if (2 * w < count) ptx::st_global(to + 2 * w, static_cast<u16>(values[w]));
+      if (2 * w + 1 < count) ptx::st_global(to + 2 * w + 1, static_cast<u16>(values[w] >> 16));
     }
   }
 }
