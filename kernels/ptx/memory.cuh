@@ -60,6 +60,12 @@ __device__ __forceinline__ u32 ld_relaxed(const u32* address) {
   return v;
 }
 
+__device__ __forceinline__ double ld_relaxed(const double* address) {
+  double v;
+  asm volatile("ld.relaxed.gpu.global.f64 %0, [%1];" : "=d"(v) : "l"(address) : "memory");
+  return v;
+}
+
 /// Likewise, and what the writer had written before is seen from here on.
 __device__ __forceinline__ u32 ld_acquire(const u32* address) {
   u32 v;
@@ -99,6 +105,17 @@ __device__ __forceinline__ void st_global(void* address, u8 v) {
 __device__ __forceinline__ u32 shfl_xor(u32 value, u32 mask) {
   u32 result;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(value), "r"(mask));
+  return result;
+}
+
+__device__ __forceinline__ double shfl_xor(double value, u32 mask) {
+  double result;
+  asm volatile(
+      "{ .reg .b32 low, high;\n mov.b64 {low, high}, %1;\n"
+      " shfl.sync.bfly.b32 low, low, %2, 31, 0xffffffff;\n"
+      " shfl.sync.bfly.b32 high, high, %2, 31, 0xffffffff;\n mov.b64 %0, {low, high}; }"
+      : "=d"(result)
+      : "d"(value), "r"(mask));
   return result;
 }
 

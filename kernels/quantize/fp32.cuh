@@ -43,7 +43,7 @@ struct QuantizeFp32 {
   static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
                                               Staging<Config>& staging) {
     typename Pairs<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_values<Config>(p, lane, x);
+    load_values<Config>(p, lane, staging.norm, x);
     store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
@@ -106,10 +106,7 @@ struct QuantizeFp32 {
       } else {
         // All lanes beside each other know all maxima; every lane divides for a row.
         const int own = lane.index % 16;
-        Pair mine = maxima[0];
-#pragma unroll
-        for (int i = 1; i < rows / 2; ++i)
-          if (own / 2 == i) mine = maxima[i];
+        const Pair mine = pick(maxima, own / 2);
         const Floats wide = N::widen(mine);
         const float amax = own % 2 == 0 ? wide.low : wide.high;
         if (own < rows)

@@ -15,6 +15,7 @@ namespace mxjit {
 
 template <class Config>
 struct MaximaStaging {
+  NormStaging<Config> norm;
   MaximaExchange<Config> exchange;
   typename If<grouped_columns<Config>, GroupTable<Config::max_groups>>::type groups;
 };
@@ -41,7 +42,7 @@ struct Fp32Maxima {
     using N = Pairs<Config::input>;
     using Pair = typename N::Pair;
     Pair x[Config::rows_per_lane][4];
-    load_values<Config>(p, lane, x);
+    load_values<Config>(p, lane, staging.norm, x);
     if constexpr (Config::span == Span::tensor) {
       Pair maxima[Config::rows_per_lane / 2];
       row_maxima<Config>(lane, x, staging.exchange, maxima);
@@ -79,10 +80,7 @@ struct Fp32Maxima {
     row_maxima<Config>(lane, x, staging.exchange, maxima);
     // All lanes beside each other know all maxima; every lane writes one.
     const int own = lane.index % 16;
-    Pair mine = maxima[0];
-#pragma unroll
-    for (int i = 1; i < Config::rows_per_lane / 2; ++i)
-      if (own / 2 == i) mine = maxima[i];
+    const Pair mine = pick(maxima, own / 2);
     const Pair one = own % 2 == 0 ? N::lows(mine, mine) : N::highs(mine, mine);
     if (own < lane.rows) raise(p.amax_row + lane.row + own, largest_of<N>(one));
   }

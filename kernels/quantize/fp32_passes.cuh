@@ -10,6 +10,7 @@
 #include "quantize/fp32_maxima.cuh"
 #include "quantize/params.cuh"
 #include "quantize/tile_grid.cuh"
+#include "quantize/two_passes.cuh"
 
 namespace mxjit {
 
@@ -23,7 +24,7 @@ struct QuantizeFp32Passes {
     __syncthreads();
     const u32 tiles_m = p.m > 0 ? static_cast<u32>((p.m + tile_rows<Config> - 1) / tile_rows<Config>) : 1;
     const u32 tiles = tiles_m * p.strip, all = gridDim.x / (2 * tiles);
-    const Work work = work_of(taken, tiles, all, p.lead);
+    const PassWork work = work_of(taken, tiles, all, p.lead);
     // One scale for the tensor waits for everything.
     constexpr bool tensor = Config::span == Span::tensor;
     u32* const found = p.progress + 1 + (tensor ? 0 : work.strip);
@@ -47,32 +48,8 @@ struct QuantizeFp32Passes {
   template <class Config>
   static constexpr int tile_rows = Lane<Config>::tile_rows;
 
-  /// A tile of a strip; strips of one expert follow those of another.
-  struct Work {
-    bool first_pass;
-    u32 strip, tile;
-  };
-
-  /// The first pass over `lead` strips, then by turns a tile of the first pass and one of the second, `lead`
-  /// strips behind, then the rest of the second.
-  static __device__ __forceinline__ Work work_of(u32 number, u32 tiles, u32 strips, u32 lead) {
-    const u32 ahead = lead < strips ? lead : strips;
-    if (number < ahead * tiles) return {true, number / tiles, number % tiles};
-    number -= ahead * tiles;
-    const u32 both = 2 * tiles * (strips - ahead);
-    if (number < both) {
-      const u32 strip = number / (2 * tiles), turn = number % (2 * tiles);
-      if (turn % 2 == 0) return {true, strip + ahead, turn / 2};
-      return {false, strip, turn / 2};
-    }
-    number -= both;
-    // What the first pass read last comes first.
-    if (ahead == strips) number = ahead * tiles - 1 - number;
-    return {false, strips - ahead + number / tiles, number % tiles};
-  }
-
   template <class Kernel, class Config>
-  static __device__ __forceinline__ void run_on(const Params& p, const Work& work) {
+  static __device__ __forceinline__ void run_on(const Params& p, const PassWork& work) {
     const u32 tile_m = work.tile / p.strip, across = work.tile % p.strip;
     if constexpr (Config::batched) {
       run_tile<Kernel, Config>(Kernel::template expert<Config>(p, work.strip / p.strips), tile_m,

@@ -44,10 +44,10 @@ struct QuantizeMx {
                                               Staging<Config>& staging) {
     constexpr int bands = Staging<Config>::bands;
     typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_values<Config>(p, lane, x);
+    load_values<Config>(p, lane, staging.norm, x);
     store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
-      const bool report = (blockIdx.x | blockIdx.y | blockIdx.z | p.first_tile_m) == 0;
+      const bool report = lane.tile_row == 0 && lane.tile_column == 0;
       if (threadIdx.x < 32 && (grouped_rows<Config> || grouped_columns<Config> || report)) {
         read_groups<Config::group_alignment, Config::block_columns>(p, report, staging.groups);
       }
@@ -65,7 +65,7 @@ struct QuantizeMx {
                        (p.wide & wide_s_row) != 0};
       if constexpr (grouped_rows<Config>) {
         store_grouped_row_codes<128 / Config::block_columns, Config::threads>(
-            staging.groups, staging.row_codes[0][0], s, p.groups);
+            staging.groups, staging.row_codes[0][0], s, p.groups, number_of(p, lane));
       } else {
         for (int band = 0; band < bands; ++band, s.row += 128) {
           store_codes<Config, Config::warps_n>(staging.row_codes[band], s);
@@ -85,7 +85,7 @@ struct QuantizeMx {
                              (p.wide & wide_s_col) != 0};
       if constexpr (grouped_columns<Config>) {
         store_grouped_col_codes<Config::block_columns, Config::threads>(staging.groups, staging.col_codes[0],
-                                                                        s, p.groups);
+                                                                        s, p.groups, number_of(p, lane));
       } else {
         store_codes<Config, bands>(staging.col_codes, s);
       }
@@ -110,6 +110,14 @@ struct QuantizeMx {
   }
 
   static __device__ __forceinline__ i64 ceil_div(i64 value, int by) { return (value + by - 1) / by; }
+
+  template <class Config>
+  static __device__ __forceinline__ TileNumber number_of(const Params& p, const Lane<Config>& lane) {
+    using L = Lane<Config>;
+    const i64 tiles_m = p.m > 0 ? ceil_div(p.m, L::tile_rows) : 1;
+    return {lane.tile_row / L::tile_rows * p.tiles_n + lane.tile_column / L::tile_columns,
+            tiles_m * p.tiles_n};
+  }
 
   template <class Config, int count>
   static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {

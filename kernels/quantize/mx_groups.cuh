@@ -8,12 +8,16 @@
 
 namespace mxjit {
 
-/// Zeroes bytes [begin, end) of `to`, each thread block of the grid a part of them.
+/// A thread block's tile among all.
+struct TileNumber {
+  i64 tile, tiles;
+};
+
+/// Zeroes bytes [begin, end) of `to`, each thread block a part of them.
 template <int threads>
-__device__ __forceinline__ void zero_share(u8* to, i64 begin, i64 end) {
-  const i64 block = blockIdx.x + i64{gridDim.x} * (blockIdx.y + i64{gridDim.y} * blockIdx.z);
-  const i64 stride = i64{gridDim.x} * gridDim.y * gridDim.z * threads;
-  for (i64 i = begin + 4 * (block * threads + threadIdx.x); i < end; i += 4 * stride) {
+__device__ __forceinline__ void zero_share(const TileNumber& number, u8* to, i64 begin, i64 end) {
+  const i64 stride = number.tiles * threads;
+  for (i64 i = begin + 4 * (number.tile * threads + threadIdx.x); i < end; i += 4 * stride) {
     if (i + 4 <= end && reinterpret_cast<u64>(to + i) % 4 == 0) {
       ptx::st_global(to + i, u32{0});
     } else {
@@ -46,7 +50,8 @@ __device__ __forceinline__ void store_tile(u8* to, const CodeTile& tile) {
 /// "row" codes of a tile whose groups need not start on tiles of rows. `s` is the dense matrix.
 template <int blocks_across, int threads, int most>
 __device__ __forceinline__ void store_grouped_row_codes(const GroupTable<most>& table, const CodeTile& tile,
-                                                        const ScaleMatrix& s, int groups) {
+                                                        const ScaleMatrix& s, int groups,
+                                                        const TileNumber& number) {
   const i64 tiles_across = (s.blocks + 3) / 4;
   const int first = static_cast<int>(s.block % 4);
   const int count = blocks_across == 4 || s.block + 1 == s.blocks ? 4 - first : 1;  // the last one pads
@@ -64,7 +69,7 @@ __device__ __forceinline__ void store_grouped_row_codes(const GroupTable<most>& 
       ++place;
     } while (row + 1 == table.ends[group] && place % 128 != 0);
   }
-  zero_share<threads>(s.data, table.all_rows * tiles_across * 4,
+  zero_share<threads>(number, s.data, table.all_rows * tiles_across * 4,
                       (s.rows + 128 * i64{groups}) * tiles_across * 4);
 }
 
@@ -72,7 +77,8 @@ __device__ __forceinline__ void store_grouped_row_codes(const GroupTable<most>& 
 /// its row a column of x.
 template <int block_rows, int threads, int most>
 __device__ __forceinline__ void store_grouped_col_codes(const GroupTable<most>& table, const CodeTile& tile,
-                                                        const ScaleMatrix& s, int groups) {
+                                                        const ScaleMatrix& s, int groups,
+                                                        const TileNumber& number) {
   constexpr int blocks_across = 128 / block_rows;
   const i64 rows = (s.rows + 127) / 128 * 128;
 #pragma unroll 1
@@ -95,7 +101,7 @@ __device__ __forceinline__ void store_grouped_col_codes(const GroupTable<most>& 
       store_word(to + 4 * CodeTile::word(r), tile.codes(r) >> 8 * b & 0xFF, first, count);
     }
   }
-  zero_share<threads>(s.data, rows * table.all_blocks, rows * (s.blocks + 4 * i64{groups}));
+  zero_share<threads>(number, s.data, rows * table.all_blocks, rows * (s.blocks + 4 * i64{groups}));
 }
 
 }  // namespace mxjit

@@ -15,7 +15,9 @@ enum class Rounding { rceil, floor, ceil, even, none, pow2 };
 enum class ScaleLayout { plain, blocked, mn_major };
 
 /// What happens to x before it is quantized. The result is rounded to bf16 first.
-enum class Pre { none, swiglu, swiglu_interleaved };
+/// swiglu_interleaved: gates and ups alternate along rows of x. rmsnorm_turned: what is normalized lies down
+/// the columns of x.
+enum class Pre { none, swiglu, swiglu_interleaved, rmsnorm, rmsnorm_turned };
 
 /// Where the value before quantization is written, too: nowhere, as the matrix lies, or as its transpose.
 enum class High { none, row, turned };

@@ -83,11 +83,11 @@ __device__ __forceinline__ void load_lane_row(const u8* from, int count, Vector2
   }
 }
 
-/// The lane's elements; those outside the matrix are zero.
+/// The lane's elements as they are stored; those outside the matrix are zero.
 template <class Config, class Pair>
 __device__ __forceinline__ void load_panel(const QuantizeParams& p, const Lane<Config>& lane,
                                            Pair (&x)[Config::rows_per_lane][4]) {
-  constexpr int element = Pairs<Config::input>::bytes, rows = Config::rows_per_lane;
+  constexpr int element = Pairs<Config::stored>::bytes, rows = Config::rows_per_lane;
   const u8* from = static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column) * element;
   const i64 pitch = p.ld_x * element;
   const bool wide = (p.wide & wide_x) != 0 && lane.columns == lane_columns;

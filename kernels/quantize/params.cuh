@@ -61,6 +61,9 @@ struct QuantizeParams {
   u16* y;          // the values in bf16: (m, n), or (n, m) as High says
   i64 ld_y;
   SwigluParams swiglu;
+  const void* weight;  // RMSNorm: of every column, or row, of x as it is stored
+  double* sums;  // zero at first: of the squares of every row (experts, m), or column (experts, n), of x
+  double eps;
 };
 
 }  // namespace mxjit

@@ -10,6 +10,8 @@ namespace mxjit {
 template <class Config>
 __device__ __forceinline__ QuantizeParams expert_data(QuantizeParams p, i64 index) {
   p.x = static_cast<const u8*>(p.x) + index * p.expert_x * Pairs<Config::stored>::bytes;
+  if constexpr (Config::pre == Pre::rmsnorm) p.sums += index * p.m;
+  if constexpr (Config::pre == Pre::rmsnorm_turned) p.sums += index * p.n;
   if constexpr (Config::high != High::none) p.y += index * (Config::high == High::row ? p.m : p.n) * p.ld_y;
   p.q_row += index * p.m * p.ld_q_row;
   p.q_col += index * p.n * p.ld_q_col;

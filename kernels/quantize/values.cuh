@@ -1,6 +1,7 @@
 // The values that are quantized, in a warp's panel: x itself, or what another operation makes of it first.
 #pragma once
 
+#include "quantize/norm_values.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
 #include "quantize/swiglu.cuh"
@@ -10,11 +11,13 @@ namespace mxjit {
 /// The lane's elements; those outside the matrix are zero.
 template <class Config, class Pair>
 __device__ __forceinline__ void load_values(const QuantizeParams& p, const Lane<Config>& lane,
-                                            Pair (&x)[Config::rows_per_lane][4]) {
+                                            NormStaging<Config>& norm, Pair (&x)[Config::rows_per_lane][4]) {
+  static_assert(Config::pre == Pre::none || Config::input == Input::bf16, "values are rounded to bf16");
   if constexpr (Config::pre == Pre::none) {
     load_panel<Config>(p, lane, x);
+  } else if constexpr (NormStaging<Config>::used) {
+    load_norm_panel<Config>(p, lane, norm.tile, x);
   } else {
-    static_assert(Config::input == Input::bf16, "values are rounded to bf16");
     load_swiglu_panel<Config>(p, lane, x);
   }
 }

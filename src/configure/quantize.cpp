@@ -20,7 +20,6 @@ using problem::InputLayout;
 void refuse_what_has_no_kernel(const problem::Quantize& problem) {
   if (problem.groups && problem.input_layout == InputLayout::col)
     refuse("/groups", "groups of a transposed input");
-  if (std::holds_alternative<problem::RmsNorm>(problem.pre)) refuse("/pre", "RMSNorm before quantization");
 }
 
 constexpr bool is_block(const Block& block, std::int32_t rows, std::int32_t cols) {
@@ -81,12 +80,27 @@ Configuration configuration_of(const problem::Quantize& problem, const QuantizeM
   return configuration;
 }
 
+// One kernel for all extents: tiles as high as a block, in two passes or three.
+Configuration norm_configuration(const problem::Quantize& problem, const QuantizeMatrix& matrix) {
+  constexpr const char* kernel = "quantize/norm";
+  const bool mx = problem.recipe.scaling == Scaling::mx;
+  const bool spans = problem.recipe.block.kind != Block::Kind::extents;
+  const TileGeometry geometry = {16, 4, 1, spans ? 2 : fused_min_blocks(problem)};
+  Configuration configuration =
+      mx ? configuration_of(problem, matrix, geometry) : fp32_tiles(kernel, problem, matrix, geometry);
+  configuration.kernel = kernel;
+  configuration.constants["mx"] = mx;
+  configuration.constants.try_emplace("span", enumerator("Span", "block"));
+  return configuration;
+}
+
 }  // namespace
 
 std::vector<Configuration> configure_quantize(const problem::Quantize& problem, const Profile& profile) {
   refuse_what_has_no_kernel(problem);
-  if (problem.recipe.scaling == Scaling::fp32) return configure_quantize_fp32(problem, profile);
   const QuantizeMatrix matrix = matrix_in_memory(problem);
+  if (is_normalized(problem)) return {norm_configuration(problem, matrix)};
+  if (problem.recipe.scaling == Scaling::fp32) return configure_quantize_fp32(problem, profile);
   std::vector<Configuration> all;
   const auto add = [&](const TileGeometry& geometry) {
     add_new(all, configuration_of(problem, matrix, geometry));

@@ -18,32 +18,6 @@ std::string_view span_name(Block::Kind kind) {
   }
 }
 
-/// A kernel of tiles.
-Configuration tiles(const char* kernel, const Quantize& problem, const QuantizeMatrix& matrix,
-                    const TileGeometry& geometry) {
-  const Block& block = problem.recipe.block;
-  const std::int64_t block_rows = block.kind == Block::Kind::extents  ? block.rows
-                                  : block.kind == Block::Kind::tensor ? 128
-                                                                      : 1;
-  Configuration configuration;
-  configuration.kernel = kernel;
-  configuration.constants = {
-      {"row", matrix.row},
-      {"col", matrix.col},
-      {"batched", problem.input.shape.size() == 3},
-      {"format", enumerator("Format", to_string(problem.recipe.format))},
-      {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
-      {"scale_layout", enumerator("ScaleLayout", to_string(problem.recipe.scale_layout))},
-      {"span", enumerator("Span", span_name(block.kind))},
-      {"block_rows", block_rows},
-      {"block_columns", std::int64_t{128}},
-  };
-  add_values(configuration, problem);
-  add_constants(configuration, problem.groups);
-  add_constants(configuration, geometry);
-  return configuration;
-}
-
 /// As high as a block.
 TileGeometry square_geometry(int min_blocks) { return {16, 4, 1, min_blocks}; }
 
@@ -107,6 +81,31 @@ Configuration rows(const Quantize& problem, std::int64_t n) {
 
 }  // namespace
 
+Configuration fp32_tiles(const char* kernel, const Quantize& problem, const QuantizeMatrix& matrix,
+                         const TileGeometry& geometry) {
+  const Block& block = problem.recipe.block;
+  const std::int64_t block_rows = block.kind == Block::Kind::extents  ? block.rows
+                                  : block.kind == Block::Kind::tensor ? 128
+                                                                      : 1;
+  Configuration configuration;
+  configuration.kernel = kernel;
+  configuration.constants = {
+      {"row", matrix.row},
+      {"col", matrix.col},
+      {"batched", problem.input.shape.size() == 3},
+      {"format", enumerator("Format", to_string(problem.recipe.format))},
+      {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
+      {"scale_layout", enumerator("ScaleLayout", to_string(problem.recipe.scale_layout))},
+      {"span", enumerator("Span", span_name(block.kind))},
+      {"block_rows", block_rows},
+      {"block_columns", std::int64_t{128}},
+  };
+  add_values(configuration, problem);
+  add_constants(configuration, problem.groups);
+  add_constants(configuration, geometry);
+  return configuration;
+}
+
 std::vector<Configuration> configure_quantize_fp32(const Quantize& problem, const Profile&) {
   const QuantizeMatrix matrix = matrix_in_memory(problem);
   const Block::Kind kind = problem.recipe.block.kind;
@@ -123,9 +122,9 @@ std::vector<Configuration> configure_quantize_fp32(const Quantize& problem, cons
     return all;
   }
   const char* const kernel = kind == Block::Kind::extents ? "quantize/fp32" : "quantize/fp32_passes";
-  if (matrix.col) return {tiles(kernel, problem, matrix, col_geometry(problem))};
+  if (matrix.col) return {fp32_tiles(kernel, problem, matrix, col_geometry(problem))};
   for (const std::int64_t n : row_lengths(matrix.n, transposed))
-    add_new(all, tiles(kernel, problem, matrix, row_geometry(problem, n)));
+    add_new(all, fp32_tiles(kernel, problem, matrix, row_geometry(problem, n)));
   return all;
 }
 

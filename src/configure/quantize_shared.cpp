@@ -14,14 +14,15 @@ std::vector<std::int64_t> row_lengths(const problem::Extent& n, bool bucketed) {
 
 void add_values(Configuration& configuration, const problem::Quantize& problem) {
   const auto* swiglu = std::get_if<problem::Swiglu>(&problem.pre);
+  const bool turned = problem.input_layout == problem::InputLayout::col;
   // In a transposed input gate and up alternate row by row, as far apart as a pitch says.
-  const bool interleaved =
-      swiglu != nullptr && swiglu->interleave && problem.input_layout == problem::InputLayout::row;
-  const char* const pre = swiglu == nullptr ? "none" : interleaved ? "swiglu_interleaved" : "swiglu";
+  const char* const pre = is_normalized(problem)          ? turned ? "rmsnorm_turned" : "rmsnorm"
+                          : swiglu == nullptr             ? "none"
+                          : swiglu->interleave && !turned ? "swiglu_interleaved"
+                                                          : "swiglu";
   configuration.constants["pre"] = enumerator("Pre", pre);
   configuration.constants["limited"] = swiglu != nullptr && swiglu->limit.has_value();
   configuration.constants["stored"] = enumerator("Input", to_string(problem.input.dtype));
-  const bool turned = problem.input_layout == problem::InputLayout::col;
   configuration.constants["high"] = enumerator("High", !problem.emit_high ? "none"
                                                        : turned           ? "turned"
                                                                           : "row");

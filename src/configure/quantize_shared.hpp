@@ -43,6 +43,11 @@ inline bool is_computed(const problem::Quantize& problem) {
   return !std::holds_alternative<std::monostate>(problem.pre);
 }
 
+/// By sums that take a pass of their own.
+inline bool is_normalized(const problem::Quantize& problem) {
+  return std::holds_alternative<problem::RmsNorm>(problem.pre);
+}
+
 /// A kernel that holds rows alone on chip neither turns what it writes nor finds gates and ups in other rows.
 constexpr bool turns_rows(bool transposed, bool computed, bool emit_high) {
   return transposed && (computed || emit_high);
@@ -94,6 +99,10 @@ void add_values(Configuration& configuration, const problem::Quantize& problem);
 /// The constants that a geometry and the problem's groups are.
 void add_constants(Configuration& configuration, const TileGeometry& geometry);
 void add_constants(Configuration& configuration, const std::optional<problem::MGroups>& groups);
+
+/// A kernel of tiles with float scales, of blocks or of more than a tile.
+Configuration fp32_tiles(const char* kernel, const problem::Quantize& problem, const QuantizeMatrix& matrix,
+                         const TileGeometry& geometry);
 
 /// Adds what is not there yet.
 void add_new(std::vector<Configuration>& all, Configuration configuration);

@@ -46,6 +46,7 @@ std::int64_t scale_pitch(const QuantizeRecipe& recipe, const Tensor& scales) {
 QuantizeRecipe::Kernel kernel_of(const std::string& name) {
   if (name == "quantize/mx" || name == "quantize/fp32") return QuantizeRecipe::Kernel::tiles;
   if (name == "quantize/fp32_passes") return QuantizeRecipe::Kernel::passes;
+  if (name == "quantize/norm") return QuantizeRecipe::Kernel::norm;
   if (name == "quantize/fp32_rows") return QuantizeRecipe::Kernel::rows;
   throw Error(ErrorCode::internal, "no launch for kernel \"" + name + "\"");
 }
@@ -144,6 +145,8 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
     narrow(wide_q_col, params.q_col, params.ld_q_col, 16);
     narrow(wide_s_col, params.s_col, params.ld_s_col, codes);
   }
+  params.weight = args.weight.data;
+  params.eps = args.rms_eps;
   if (recipe.options.emit_high) {
     params.y = static_cast<u16*>(args.y.data);
     params.ld_y = pitch_of(args.y);
@@ -158,7 +161,9 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
     auto* const base = static_cast<u8*>(args.workspace.data);
     params.amax_row = reinterpret_cast<u32*>(base);
     params.amax_col = reinterpret_cast<u32*>(base + workspace.row_bytes);
-    params.progress = reinterpret_cast<u32*>(base + workspace.row_bytes + workspace.col_bytes);
+    params.sums = reinterpret_cast<double*>(base + workspace.row_bytes + workspace.col_bytes);
+    params.progress =
+        reinterpret_cast<u32*>(base + workspace.row_bytes + workspace.col_bytes + workspace.sum_bytes);
   }
   return params;
 }
@@ -221,21 +226,35 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   }
   const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows);
   const std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);
-  if (recipe.kernel == QuantizeRecipe::Kernel::passes) {
-    const Strips strips = strips_of(recipe, tiles_m, tiles_n, args.x.dtype == DType::fp32 ? 4 : 2);
-    const std::int64_t across = ceil_div(tiles_n, strips.tiles);
-    const std::int64_t blocks = 2 * experts * across * strips.tiles * tiles_m;
+  // Thread blocks that take numbers, and count in a workspace.
+  const auto launch_counting = [&](std::int64_t blocks) {
     if (blocks > std::numeric_limits<std::int32_t>::max())
       throw Error(ErrorCode::unsupported, "x: more tiles than a grid holds", "x");
     const auto bytes = static_cast<std::size_t>(quantize_workspace(recipe.options, args.x).bytes());
     const auto workspace = reinterpret_cast<CUdeviceptr>(args.workspace.data);
     driver::check(api, api.memset_d8_async(workspace, 0, bytes, stream), "cuMemsetD8Async");
     params.tiles_n = static_cast<u32>(tiles_n);
+    config.gridDimX = static_cast<unsigned>(blocks);
+    launch();
+  };
+  if (recipe.kernel == QuantizeRecipe::Kernel::norm) {
+    const bool turned = recipe.options.transposed_input;
+    const std::int64_t lines = turned ? tiles_n : tiles_m, tiles = turned ? tiles_m : tiles_n;
+    // As many tiles as the smallest cache holds, 50 MB, with some to spare; more than run at once.
+    constexpr std::int64_t ahead = 768;
+    params.strips = static_cast<u32>(lines);
+    params.strip = static_cast<u32>(tiles);
+    params.lead = static_cast<u32>(std::max<std::int64_t>(ahead / tiles, 1));
+    const bool spans = recipe.options.block.kind != Block::Kind::extents;
+    return launch_counting((spans ? 3 : 2) * experts * lines * tiles);
+  }
+  if (recipe.kernel == QuantizeRecipe::Kernel::passes) {
+    const Strips strips = strips_of(recipe, tiles_m, tiles_n, args.x.dtype == DType::fp32 ? 4 : 2);
+    const std::int64_t across = ceil_div(tiles_n, strips.tiles);
     params.strips = static_cast<u32>(across);
     params.strip = static_cast<u32>(strips.tiles);
     params.lead = static_cast<u32>(strips.lead);
-    config.gridDimX = static_cast<unsigned>(blocks);
-    return launch();
+    return launch_counting(2 * experts * across * strips.tiles * tiles_m);
   }
   std::int64_t strip = std::min(recipe.strip, tiles_n);
   if (ceil_div(tiles_n, strip) * experts > grid_limit) strip = tiles_n;

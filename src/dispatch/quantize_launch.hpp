@@ -14,6 +14,7 @@ struct QuantizeRecipe {
   enum class Kernel : std::uint8_t {
     tiles,   // a thread block a tile
     passes,  // two thread blocks a tile; the workspace is zero at first
+    norm,    // two or three thread blocks a tile, likewise
     rows     // thread blocks that each have some rows, of whatever expert
   };
   Kernel kernel = Kernel::tiles;

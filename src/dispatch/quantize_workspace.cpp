@@ -11,32 +11,44 @@ namespace dispatch {
 
 QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tensor& x) {
   QuantizeWorkspace workspace;
-  if (options.scaling != Scaling::fp32 || options.block.kind == Block::Kind::extents) return workspace;
   Checked checked;
   const auto words = [&](std::int64_t a, std::int64_t b) {
     constexpr std::int64_t word = 4, alignment = 256;
     return checked.round_up(checked.times(checked.times(a, b), word), alignment);
   };
-  if (options.block.kind == Block::Kind::tensor) {
-    workspace.row_bytes = words(1, 1);
-    workspace.progress_bytes = words(2, 1);
-    return workspace;
-  }
-  const bool row = options.transposed_input ? options.axes.col : options.axes.row;
-  const bool col = options.transposed_input ? options.axes.row : options.axes.col;
-  const bool computed = options.pre != Pre::none;
-  if (!col && !configure::turns_rows(options.transposed_input, computed, options.emit_high))
-    return workspace;  // rows alone are held on chip
   const auto last = static_cast<std::size_t>(x.rank) - 1;
   const std::int64_t experts = x.rank == 3 ? x.shape[0] : 1;
   std::int64_t m = x.shape[last - 1], n = x.shape[last];
   if (is_swiglu(options.pre)) (options.transposed_input ? m : n) /= 2;
-  if (row) workspace.row_bytes = words(experts, m);
-  if (col) workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, n);
-  // A word for the grid, and one a strip, which is a tile or more across.
   constexpr std::int64_t tile = 128;
-  const std::int64_t strips = checked.times(experts, std::max<std::int64_t>(ceil_div(n, tile), 1));
-  workspace.progress_bytes = words(strips + 1, 1);
+  const auto strips_of = [&](std::int64_t extent) {
+    return checked.times(experts, std::max<std::int64_t>(ceil_div(extent, tile), 1));
+  };
+
+  const bool normalized = options.pre == Pre::rmsnorm;
+  if (normalized) {
+    const std::int64_t lines = options.transposed_input ? n : m;
+    workspace.sum_bytes = words(experts, checked.times(lines, 2));
+    // A word for the grid, and one a line of tiles or pass.
+    workspace.progress_bytes = words(strips_of(lines) + 3, 1);
+  }
+  const bool row = options.transposed_input ? options.axes.col : options.axes.row;
+  const bool col = options.transposed_input ? options.axes.row : options.axes.col;
+  const bool computed = options.pre != Pre::none;
+  const bool spans = options.scaling == Scaling::fp32 && options.block.kind != Block::Kind::extents;
+  const bool one = spans && options.block.kind == Block::Kind::tensor;
+  // Rows alone are held on chip.
+  const bool passes =
+      one || (spans && (col || normalized ||
+                        configure::turns_rows(options.transposed_input, computed, options.emit_high)));
+  if (one) {
+    workspace.row_bytes = words(1, 1);
+  } else if (passes) {
+    if (row) workspace.row_bytes = words(experts, m);
+    if (col) workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, n);
+  }
+  // A word for the grid, and one a strip, which is a tile or more across.
+  if (passes && !normalized) workspace.progress_bytes = one ? words(2, 1) : words(strips_of(n) + 1, 1);
   if (!checked.ok) refuse("x", "a size that fits 63 bits", shape_text(x.shape, x.rank));
   return workspace;
 }

@@ -101,6 +101,8 @@ constexpr const char* gpt_oss =
     R"(["row", "col"], "emit_high": true, "pre": {"kind": "swiglu", "interleave": true, "alpha": 1.702, "limit": 7})";
 constexpr const char* gpt_oss_rows =
     R"(["row"], "pre": {"kind": "swiglu", "interleave": true, "alpha": 1.702, "limit": 7})";
+constexpr const char* norm = R"(["row", "col"], "pre": {"kind": "rmsnorm"})";
+constexpr const char* norm_rows = R"(["row"], "pre": {"kind": "rmsnorm"}, "emit_high": true)";
 constexpr const char* y_too = R"(["row", "col"], "emit_high": true)";
 constexpr const char* blocked = R"(32, "scale_layout": "blocked")";
 constexpr const char* blocked_groups =
@@ -121,6 +123,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"fp32", "32", swiglu}, Case{"fp32", "32", swiglu_rows},
                     Case{"fp32", blocked, gpt_oss}, Case{"fp32", blocked, gpt_oss_rows},
                     Case{"fp32", "32", gpt_oss, turned_experts}));
+INSTANTIATE_TEST_SUITE_P(Norm, FusionKernels,
+                         testing::Values(Case{"bf16", "32", norm}, Case{"bf16", "32", norm_rows},
+                                         Case{"bf16", blocked_groups, norm},
+                                         Case{"bf16", "[128, 128]", norm, turned},
+                                         Case{"fp16", "128", norm_rows, turned_experts},
+                                         Case{"fp32", blocked, norm}, Case{"fp32", "32", norm_rows, turned}));
 INSTANTIATE_TEST_SUITE_P(High, FusionKernels,
                          testing::Values(Case{"bf16", "32", y_too}, Case{"bf16", "32", y_too, turned},
                                          Case{"fp16", "32", y_too}, Case{"fp16", blocked, y_too, turned},
@@ -199,6 +207,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"fp16", "\"tensor\"", y_too}, Case{"fp32", groups, y_too},
                     Case{"fp32", "\"row\"", R"(["row"], "emit_high": true)"},
                     Case{"bf16", "128", R"(["row"], "emit_high": true)"}));
+INSTANTIATE_TEST_SUITE_P(Norm, Fp32Kernels,
+                         testing::Values(Case{"bf16", "128", norm}, Case{"bf16", "\"row\"", norm_rows},
+                                         Case{"bf16", groups, norm}, Case{"fp16", "\"row\"", norm, turned},
+                                         Case{"fp32", groups, norm},
+                                         Case{"fp32", "\"tensor\"", norm, turned_experts},
+                                         Case{"bf16", mn_major, norm_rows},
+                                         Case{"fp32", "[128, 128]", norm}));
 // Rows of every length, the longest of them too long to hold.
 INSTANTIATE_TEST_SUITE_P(RowLengthsLong, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"row\"", row, any_row},

@@ -19,6 +19,7 @@ using problem::InputLayout;
 using problem::Pre;
 using problem::Problem;
 using problem::Quantize;
+using problem::RmsNorm;
 using problem::Swiglu;
 
 class FusionOnDevice : public DeviceTest {};
@@ -32,7 +33,7 @@ Problem of(Quantize quantize) { return problem::with_defaults({.name = {}, .op =
 std::vector<Pre> all_pre() {
   return {Swiglu{}, Swiglu{.interleave = true, .alpha = 1.0, .limit = {}},
           Swiglu{.interleave = false, .alpha = 1.702, .limit = 7.0},
-          Swiglu{.interleave = true, .alpha = 1.702, .limit = 7.0}};
+          Swiglu{.interleave = true, .alpha = 1.702, .limit = 7.0}, RmsNorm{}};
 }
 
 // The recipes that differ in how bytes move.
@@ -160,6 +161,49 @@ TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
       }
       expect_reference(problem, make_inputs(problem, random));
     }
+}
+
+// Whatever the size of the numbers, with and without eps; rows of zeros, of one NaN, of one infinity.
+TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
+  Random random(36);
+  Quantize quantize;
+  quantize.input.shape = small() ? problem::Shape{130, 520} : problem::Shape{4096, 4096};
+  quantize.axes = {.row = true, .col = true};
+  quantize.emit_high = true;
+  for (const DType dtype : dtypes)
+    for (const InputLayout layout : {InputLayout::row, InputLayout::col})
+      for (const double eps : {0.0, 1e-6, 1.0, 1e300}) {
+        quantize.input.dtype = dtype;
+        quantize.input_layout = layout;
+        quantize.pre = RmsNorm{eps};
+        const Problem problem = of(quantize);
+        for (const double deviation : {1e-30, 1.0, 1e30}) {
+          TensorMap inputs = make_inputs(problem, random);
+          inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
+          if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
+          expect_reference(problem, inputs);
+        }
+        TensorMap zeros = make_inputs(problem, random);
+        std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
+        expect_reference(problem, zeros);
+        expect_reference(problem, make_inputs(problem, random));
+      }
+}
+
+// Rows so long that the last pass begins before the first one is over.
+TEST_F(FusionOnDevice, RmsNormOfLongRows) {
+  Random random(37);
+  Quantize quantize;
+  quantize.input.shape = small() ? problem::Shape{257, 49152} : problem::Shape{2000, 49153};
+  quantize.pre = RmsNorm{};
+  for (const bool col : {false, true}) {
+    if (col && small()) continue;
+    quantize.axes.col = col;
+    const Problem problem = of(quantize);
+    TensorMap inputs = make_inputs(problem, random);
+    inputs.at("x") = ordinary(DType::bf16, inputs.at("x").shape, 1.0, random);
+    expect_reference(problem, inputs);
+  }
 }
 
 // Rows that a warp, a thread block and registers hold, and longer ones.

@@ -160,7 +160,11 @@ TEST(Configure, RefusesByName) {
     }
     return "nothing";
   };
-  EXPECT_EQ(refused(quantize(std::string(bf16) + R"(, "pre": {"kind": "rmsnorm", "eps": 1e-6})")), "/pre");
+  EXPECT_EQ(
+      refused(quantize(
+          R"("block": 32, "groups": {"count": 3}, "input": {"dtype": "bf16", "shape": [64, 96], "layout": "col"})")),
+      "/groups");
+  EXPECT_EQ(refused(quantize(std::string(bf16) + R"(, "pre": {"kind": "rmsnorm", "eps": 1e-6})")), "nothing");
   const auto padding = [](const std::string& groups) {
     return problem::parse(
         R"({"schema": 1, "op": "pad_groups", "input": {"dtype": "bf16", "shape": [8, 16]}, "groups": {"count": )" +

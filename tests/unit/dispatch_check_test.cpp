@@ -368,6 +368,9 @@ TEST(QuantizeCheck, RmsNormTakesAWeightAColumn) {
   call.options.pre = Pre::rmsnorm;
   error_of(call, "weight");
   call.args.weight = tensor(0x900000, DType::bf16, {200});
+  // Two words a row, and a word for the grid, each line of tiles and each pass.
+  EXPECT_NE(error_of(call, "workspace").find("(1280)"), std::string::npos);
+  call.args.workspace = tensor(0xA00000, DType::u8, {1280});
   EXPECT_NO_THROW(check(call));
   call.args.weight.dtype = DType::fp32;
   error_of(call, "weight");

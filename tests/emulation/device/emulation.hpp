@@ -38,6 +38,7 @@ inline double __ddiv_rn(double a, double b) { return a / b; }
 inline float fmaxf(float a, float b) { return __builtin_fmaxf(a, b); }
 inline float fminf(float a, float b) { return __builtin_fminf(a, b); }
 inline float expf(float a) { return __builtin_expf(a); }
+inline double sqrt(double a) { return __builtin_sqrt(a); }
 inline double exp(double a) { return __builtin_exp(a); }
 inline int __ffs(int a) { return __builtin_ffs(a); }
 inline float fabsf(float a) { return __builtin_fabsf(a); }

@@ -44,6 +44,7 @@ inline u16 ld_nc_u16(const void* address) { return emulation::load<u16>("ld.u16"
 inline u32 ld_nc_u32(const void* address) { return emulation::load<u32>("ld.u32", address); }
 
 inline u32 ld_relaxed(const u32* address) { return emulation::load<u32>("ld.relaxed", address); }
+inline double ld_relaxed(const double* address) { return emulation::load<double>("ld.relaxed", address); }
 inline u32 ld_acquire(const u32* address) { return emulation::load<u32>("ld.acquire", address); }
 // Blocks run one after the other: what has not come yet never will.
 inline void nanosleep(u32) { mxjit_services->fail("waits for a block that has not run"); }
@@ -56,6 +57,11 @@ inline void st_global(void* address, u8 v) { emulation::store("st.u8", address, 
 
 inline u32 shfl_xor(u32 value, u32 mask) {
   return emulation::exchange("shfl.bfly", value)[emulation::lane() ^ mask];
+}
+inline double shfl_xor(double value, u32 mask) {
+  const u64 bits = __builtin_bit_cast(u64, value);
+  const u64 low = shfl_xor(static_cast<u32>(bits), mask), high = shfl_xor(static_cast<u32>(bits >> 32), mask);
+  return __builtin_bit_cast(double, high << 32 | low);
 }
 inline u32 shfl_up(u32 value, u32 distance) {
   const u32 lane = emulation::lane();

@@ -1,0 +1,81 @@
+// RMSNorm and quantization in one launch: a first pass over tiles adds up squares; where scales span more
+// than a tile, a second one finds largest magnitudes; the last one quantizes.
+//
+// Of two passes the second follows the first at a distance of few lines of tiles - what is normalized lies
+// along one - so that it finds x in the cache. Otherwise each starts when the one before is done. Thread
+// blocks take a number each, and wait for blocks with lower numbers only, which have started and need nothing
+// more.
+#pragma once
+
+#include "quantize/fp32.cuh"
+#include "quantize/fp32_maxima.cuh"
+#include "quantize/mx.cuh"
+#include "quantize/norm_sums.cuh"
+#include "quantize/params.cuh"
+#include "quantize/two_passes.cuh"
+
+namespace mxjit {
+
+struct QuantizeNorm {
+  using Params = QuantizeParams;
+
+  template <class Config>
+  static __device__ __forceinline__ void run(const Params& p) {
+    __shared__ u32 taken;
+    if (threadIdx.x == 0) taken = atomicAdd(p.progress, 1u);
+    __syncthreads();
+    constexpr bool spans = Config::span != Span::block;  // more than a tile
+    const u32 tiles = p.strip, all = gridDim.x / (spans ? 3 : 2), lines = all / tiles;
+    u32 number = taken;
+    int pass = 0;
+    if (spans && number >= 2 * all) {
+      number -= 2 * all;
+      pass = 2;
+    }
+    PassWork work = {true, number / tiles, number % tiles};
+    if (pass == 0) {
+      work = work_of(number, tiles, lines, spans ? lines : p.lead);
+      pass = work.first_pass ? 0 : 1;
+    }
+    // A word a pass, or a line.
+    const u32 line = work.strip;
+    u32* const found = p.progress + 1;
+    if (pass > 0) {
+      if (threadIdx.x == 0) {
+        const u32* const before = spans ? found + (pass - 1) : found + line;
+        while (ptx::ld_acquire(before) < (spans ? all : tiles)) ptx::nanosleep(100);
+      }
+      __syncthreads();
+    }
+    if (pass == 0) {
+      run_on<NormSums, Config>(p, line, work.tile);
+    } else if (spans && pass == 1) {
+      if constexpr (spans) run_on<Fp32Maxima, Config>(p, line, work.tile);
+    } else if constexpr (Config::mx) {
+      run_on<QuantizeMx, Config>(p, line, work.tile);
+    } else {
+      run_on<QuantizeFp32, Config>(p, line, work.tile);
+    }
+    if (pass == (spans ? 2 : 1)) return;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();  // releases what the barrier gathered from all threads
+      atomicAdd(spans ? found + pass : found + line, 1u);
+    }
+  }
+
+ private:
+  template <class Kernel, class Config>
+  static __device__ __forceinline__ void run_on(const Params& p, u32 line, u32 tile) {
+    constexpr bool turned = Config::pre == Pre::rmsnorm_turned;
+    const u32 across = line % p.strips;  // lines of an expert
+    const u32 tile_m = turned ? tile : across, tile_n = turned ? across : tile;
+    if constexpr (Config::batched) {
+      run_tile<Kernel, Config>(Kernel::template expert<Config>(p, line / p.strips), tile_m, tile_n);
+    } else {
+      run_tile<Kernel, Config>(p, tile_m, tile_n);
+    }
+  }
+};
+
+}  // namespace mxjit
