@@ -32,6 +32,7 @@ struct GemmArguments {
   i32 m;
   i32 n;
   i32 k;
+  i32 a_rows;      // of a box of A: a tile's, or as many as all of M needs
   i32 ld_a_scale;  // pitch of a matrix of 128-block factors
   i32 ld_b_scale;
   float alpha;
@@ -40,9 +41,9 @@ struct GemmArguments {
 };
 
 struct GemmDenseFp8Params {
-  ptx::TensorMap a;  // box: 128 bytes of K x block_m rows, 128-byte swizzle
-  ptx::TensorMap b;  // box: 128 bytes of K x block_n rows (a share of them where a cluster shares B)
-  ptx::TensorMap d;  // box: dense_fp8_out_columns x 64 rows, for outputs of 16 and 8 bits
+  ptx::TensorMap a;  // box: 128 bytes of K x a_rows rows, 128-byte swizzle
+  ptx::TensorMap b;  // box: 128 bytes of K x block_n rows, likewise
+  ptx::TensorMap d;  // box: dense_fp8_out_columns x 16 rows, for outputs of 16 and 8 bits
   GemmArguments arguments;
 };
 
@@ -50,11 +51,14 @@ struct GemmDenseFp8Params {
 /// swizzle.
 constexpr int dense_fp8_out_columns(int block_n) { return block_n % 64 == 0 ? 64 : 32; }
 
-/// Dynamic shared memory of a block: stages of A and B, output boxes and the columns' factors of each
-/// warpgroup, two barriers a stage.
-constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int warpgroups, int out_boxes) {
+/// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes, the columns' factors
+/// twice and, k_split, sums; two barriers a stage.
+constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes) {
   return stages * (block_m + block_n) * 128 +
-         warpgroups * (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + block_n * 4) + 16 * stages;
+         block_m / 64 *
+             (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + 2 * block_n * 4 +
+              (k_split - 1) * 64 * block_n * 4) +
+         16 * stages;
 }
 
 /// One operand of the general kernel, (rows, K) in memory or, mn_major, (K, rows). Distances are in elements;

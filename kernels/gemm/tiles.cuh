@@ -9,31 +9,27 @@ namespace mxjit {
 template <class Config>
 class TileWalk {
  public:
-  __device__ TileWalk(i32 m, i32 n, u32 rank) : rank_(static_cast<i32>(rank)) {
-    const i32 tiles_m = (m + Config::block_m - 1) / Config::block_m;
-    rows_ = (tiles_m + Config::cluster - 1) / Config::cluster;  // in clusters
-    columns_ = (n + Config::block_n - 1) / Config::block_n;
-    index_ = static_cast<i32>(blockIdx.x) / Config::cluster;
-    stride_ = static_cast<i32>(gridDim.x) / Config::cluster;
+  __device__ __forceinline__ TileWalk(i32 m, i32 n)
+      : rows_((static_cast<u32>(m) + Config::block_m - 1) / Config::block_m),
+        columns_((static_cast<u32>(n) + Config::block_n - 1) / Config::block_n),
+        index_(blockIdx.x) {}
+  __device__ __forceinline__ bool valid() const { return index_ < rows_ * columns_; }
+  __device__ __forceinline__ void next() { index_ += gridDim.x; }
+  __device__ __forceinline__ i32 tile_m() const {
+    return static_cast<i32>(band() * Config::raster + in_band() % band_rows());
   }
-  __device__ bool valid() const { return index_ < rows_ * columns_; }
-  __device__ void next() { index_ += stride_; }
-  __device__ i32 tile_m() const { return cluster_row() * Config::cluster + rank_; }
-  __device__ i32 tile_n() const { return (index_ % band_size()) / band_rows(); }
+  __device__ __forceinline__ i32 tile_n() const { return static_cast<i32>(in_band() / band_rows()); }
 
  private:
-  // A band is `raster` cluster rows by all columns, walked row by row inside a column.
-  __device__ i32 band_size() const { return Config::raster * columns_; }
-  __device__ i32 band() const { return index_ / band_size(); }
-  __device__ i32 band_rows() const {
-    const i32 left = rows_ - band() * Config::raster;
+  // A band is `raster` rows by all columns, walked row by row inside a column.
+  __device__ __forceinline__ u32 band() const { return index_ / (Config::raster * columns_); }
+  __device__ __forceinline__ u32 in_band() const { return index_ % (Config::raster * columns_); }
+  __device__ __forceinline__ u32 band_rows() const {
+    const u32 left = rows_ - band() * Config::raster;
     return left < Config::raster ? left : Config::raster;
   }
-  __device__ i32 cluster_row() const {
-    return band() * Config::raster + (index_ % band_size()) % band_rows();
-  }
 
-  i32 rank_, rows_, columns_, index_, stride_;
+  u32 rows_, columns_, index_;
 };
 
 }  // namespace mxjit

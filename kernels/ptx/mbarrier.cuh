@@ -10,7 +10,7 @@ __device__ __forceinline__ void mbarrier_init(u64* barrier, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals)
                : "memory");
 }
-// Makes initialised barriers visible to the copy engine and to the peers of a cluster.
+// Makes initialised barriers visible to the copy engine.
 __device__ __forceinline__ void mbarrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -21,10 +21,6 @@ __device__ __forceinline__ void mbarrier_arrive_expect(u64* barrier, u32 bytes) 
 }
 __device__ __forceinline__ void mbarrier_arrive(u64* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
-}
-// Arrives on a barrier of any block of the cluster; `address` comes from map_to_rank.
-__device__ __forceinline__ void mbarrier_arrive_remote(u32 address) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }
 __device__ __forceinline__ void mbarrier_wait(u64* barrier, u32 parity) {
   asm volatile(

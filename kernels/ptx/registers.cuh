@@ -14,6 +14,12 @@ __device__ __forceinline__ void drop_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
+/// The same value; what follows from it is computed after this, not kept in registers from before a loop.
+__device__ __forceinline__ int computed_here(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 /// No access of memory moves across it.
 __device__ __forceinline__ void compiler_barrier() { asm volatile("" ::: "memory"); }
 

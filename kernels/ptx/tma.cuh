@@ -17,16 +17,6 @@ __device__ __forceinline__ void tma_load_2d(void* to, const TensorMap* map, u64*
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y)
       : "memory");
 }
-// Writes the box at the same offset of every block in `mask` and signals the barrier at the same offset
-// there.
-__device__ __forceinline__ void tma_load_2d_multicast(void* to, const TensorMap* map, u64* barrier, i32 x,
-                                                      i32 y, u16 mask) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_address(to)),
-      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "h"(mask)
-      : "memory");
-}
 __device__ __forceinline__ void tma_store_2d(const TensorMap* map, const void* from, i32 x, i32 y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
                "r"(shared_address(from)), "r"(x), "r"(y)

@@ -154,7 +154,7 @@ std::int64_t general_passes(const GemmTraits& traits) {
 struct RegisterSplit {
   std::int64_t copy, math;
 };
-constexpr std::array<RegisterSplit, 4> register_splits = {{{0, 0}, {0, 0}, {40, 232}, {32, 160}}};
+constexpr std::array<RegisterSplit, 5> register_splits = {{{0, 0}, {0, 0}, {40, 232}, {32, 160}, {0, 0}}};
 
 bool promises_bulk(const problem::TensorSpec& tensor) {
   return tensor.align.has_value() && *tensor.align == 16;
@@ -243,7 +243,11 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
 Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile) {
   const bool promote = traits.accumulation != problem::Accumulation::fast || has_blocks(traits);
   const bool tma_store = traits.bulk_store && traits.d != DType::fp32;
-  const std::int64_t warpgroups = tile.m / 64, out_boxes = tma_store ? 2 : 0;
+  // What is done to sums besides scaling them leaves registers for one box at a time.
+  const bool scales_only =
+      size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
+  const std::int64_t warpgroups = tile.m / 64 * tile.k_split;
+  const std::int64_t out_boxes = !tma_store ? 0 : scales_only ? tile.out_boxes : 1;
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";
@@ -260,6 +264,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"block_m", std::int64_t{tile.m}},
       {"block_n", std::int64_t{tile.n}},
       {"parts", std::int64_t{tile.parts}},
+      {"k_split", std::int64_t{tile.k_split}},
       {"stages", std::int64_t{tile.stages}},
       {"warpgroups", warpgroups},
       {"copy_registers", registers.copy},
@@ -270,8 +275,8 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   };
   configuration.threads = static_cast<int>((warpgroups + 1) * 128);
   configuration.min_blocks = 1;
-  configuration.shared_bytes = dense_fp8_shared_bytes(
-      tile.m, tile.n, tile.stages, static_cast<int>(warpgroups), static_cast<int>(out_boxes));
+  configuration.shared_bytes =
+      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, static_cast<int>(out_boxes));
   return configuration;
 }
 

@@ -53,7 +53,9 @@ struct GemmTraits {
 struct GemmTile {
   std::int16_t m = 0, n = 0;
   std::int8_t parts = 1;         // of its columns, promoted one after another
+  std::int8_t k_split = 1;       // warpgroups that share 64 rows, each every second block of K
   std::int8_t stages = 0;        // of shared memory, each 128 of K
+  std::int8_t out_boxes = 1;     // of output that a warp stages before it waits
   std::int32_t block_ns = 0;     // 128 of K
   std::int32_t overhead_ns = 0;  // a tile: what the next tile's loads do not hide
 };

@@ -143,17 +143,19 @@ void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe&
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, recipe.sm_count));
   const int element = static_cast<int>(size_of_element(args.d.dtype));
   const int out_columns = dense_fp8_out_columns(recipe.block_n);
+  // Rows past M cost as much as others: the copy engine fills them.
+  const auto a_rows = static_cast<int>(std::min<std::int64_t>(recipe.block_m, ceil_div(sizes.m, 8) * 8));
   for (std::int64_t i = 0; i < sizes.batch; ++i) {
     GemmDenseFp8Params params{};
     params.a = tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, at(args.a, i * batch_stride(args.a)), sizes.k,
-                                sizes.m, row_pitch(args.a), 128, recipe.block_m, CU_TENSOR_MAP_SWIZZLE_128B});
+                                sizes.m, row_pitch(args.a), 128, a_rows, CU_TENSOR_MAP_SWIZZLE_128B});
     params.b = tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, at(args.b, i * batch_stride(args.b)), sizes.k,
                                 sizes.n, row_pitch(args.b), 128, recipe.block_n, CU_TENSOR_MAP_SWIZZLE_128B});
     const char* const d = at(args.d, i * batch_stride(args.d));
     if (recipe.bulk_store)
       params.d = tensor_map(
           api, {element == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, d, sizes.n,
-                sizes.m, row_pitch(args.d) * element, out_columns, 64, swizzle_of(out_columns * element)});
+                sizes.m, row_pitch(args.d) * element, out_columns, 16, swizzle_of(out_columns * element)});
     GemmArguments& g = params.arguments;
     g.a_scale = reinterpret_cast<const float*>(at(args.a_scale, i * a_scales.batch));
     g.b_scale = reinterpret_cast<const float*>(at(args.b_scale, i * b_scales.batch));
@@ -167,6 +169,7 @@ void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe&
     g.m = static_cast<i32>(sizes.m);
     g.n = static_cast<i32>(sizes.n);
     g.k = static_cast<i32>(sizes.k);
+    g.a_rows = a_rows;
     g.ld_a_scale = static_cast<i32>(std::max(a_scales.row, a_scales.k));
     g.ld_b_scale = static_cast<i32>(std::max(b_scales.row, b_scales.k));
     g.alpha = args.alpha;

@@ -37,7 +37,10 @@ TEST(GemmConfigure, OneKernelForOneProblem) {
       ASSERT_EQ(found.size(), 1U);
       EXPECT_EQ(found[0].kernel, "gemm/dense_fp8");
       EXPECT_LE(found[0].shared_bytes, 227 * 1024);
-      EXPECT_EQ(std::get<std::int64_t>(found[0].constants.at("block_m")) * 2 + 128, found[0].threads);
+      EXPECT_EQ(std::get<std::int64_t>(found[0].constants.at("block_m")) * 2 *
+                        std::get<std::int64_t>(found[0].constants.at("k_split")) +
+                    128,
+                found[0].threads);
     }
 }
 
@@ -146,7 +149,10 @@ TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
   const auto tile = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
     return gemm_tiles(traits)[static_cast<std::size_t>(choose_tile(traits, m, n, k, 132))];
   };
-  EXPECT_EQ(tile(8192, 8192, 8192).n, 256);
+  EXPECT_EQ(tile(8192, 8192, 8192).n, 192);
+  EXPECT_EQ(tile(4096, 7168, 5120).n, 256);
+  EXPECT_EQ(tile(512, 5120, 5120).n, 160);
+  EXPECT_EQ(tile(16, 4096, 7168).k_split, 2);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
   traits.accumulation = Accumulation::promote;
   EXPECT_EQ(tile(8192, 8192, 8192).m, 192);

@@ -22,8 +22,15 @@ __attribute__((visibility("default"))) mxjit::emulation::Index threadIdx, blockI
 struct float2 {
   float x, y;
 };
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 
 inline void __syncthreads() { mxjit_services->barrier(0, 0); }
+inline void __syncwarp() {
+  const unsigned nothing = 0;
+  mxjit_services->exchange("__syncwarp", &nothing, sizeof nothing);
+}
 inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 inline unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
 inline int __float_as_int(float value) { return __builtin_bit_cast(int, value); }

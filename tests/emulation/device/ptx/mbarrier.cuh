@@ -47,7 +47,6 @@ inline void mbarrier_init(u64* barrier, u32 arrivals) {
 inline void mbarrier_init_fence() {}
 inline void mbarrier_arrive_expect(u64* barrier, u32 bytes) { emulation::arrive(barrier, bytes); }
 inline void mbarrier_arrive(u64* barrier) { emulation::arrive(barrier, 0); }
-inline void mbarrier_arrive_remote(u32) { mxjit_services->fail("clusters are not emulated"); }
 inline void mbarrier_wait(u64* barrier, u32 parity) {
   mxjit_services->wait(
       "mbarrier",

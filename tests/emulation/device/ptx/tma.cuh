@@ -43,9 +43,6 @@ inline void tma_load_2d(void* to, const TensorMap* map, u64* barrier, i32 x, i32
   });
   emulation::complete(barrier, m.box[0] * m.box[1] * m.element);
 }
-inline void tma_load_2d_multicast(void*, const TensorMap*, u64*, i32, i32, u16) {
-  mxjit_services->fail("clusters are not emulated");
-}
 inline void tma_store_2d(const TensorMap* map, const void* from, i32 x, i32 y) {
   const emulation::TensorMap2d& m = emulation::map_of(map);
   // An H200 writes whole pieces of 16 bytes, over the end of a row that is no multiple of them.
