@@ -48,7 +48,8 @@ struct QuantizeFp32 {
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
       if (threadIdx.x < 32 && (grouped_columns<Config> || report)) {
-        read_groups<Config::group_alignment, Config::block_columns>(p, report, staging.groups);
+        read_groups<Config::group_alignment, Config::block_columns>(p, Config::groups_turned ? p.n : p.m,
+                                                                    report, staging.groups);
       }
       if (grouped_columns<Config>) __syncthreads();
     }

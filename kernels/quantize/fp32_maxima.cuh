@@ -51,7 +51,7 @@ struct Fp32Maxima {
       if constexpr (Config::row) rows<Config>(p, lane, x, staging);
       if constexpr (grouped_columns<Config>) {
         if (threadIdx.x < 32) {
-          read_groups<Config::group_alignment, Config::block_columns>(p, false, staging.groups);
+          read_groups<Config::group_alignment, Config::block_columns>(p, p.m, false, staging.groups);
         }
         __syncthreads();
         const int group = staging.groups.owner(lane.tile_row, Lane<Config>::tile_rows, p.m);

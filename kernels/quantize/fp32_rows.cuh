@@ -28,7 +28,7 @@ struct QuantizeFp32Rows {
     __shared__ RowsStaging<Config> staging;
     if constexpr (Config::group_alignment > 0) {
       if (blockIdx.x == 0 && threadIdx.x < 32) {
-        read_groups<Config::group_alignment, 128>(p, true, staging.groups);
+        read_groups<Config::group_alignment, 128>(p, p.m, true, staging.groups);
       }
     }
     quantize<Config>(p, staging);

@@ -14,7 +14,8 @@ namespace mxjit {
 /// Rows of x have scales of their own inside each group, where columns do: of the tile's rows one group may
 /// own all, or several some.
 template <class Config>
-inline constexpr bool grouped_columns = Config::span == Span::row&& Config::col&& Config::group_alignment > 0;
+inline constexpr bool grouped_columns =
+    Config::span == Span::row&& Config::col&& Config::group_alignment > 0 && !Config::groups_turned;
 
 /// One factor serves the whole tile.
 template <class Config>

@@ -41,9 +41,10 @@ struct GroupTable {
   __device__ __forceinline__ i32 start(int group) const { return group == 0 ? 0 : ends[group - 1]; }
 };
 
-/// Fills the table; by one warp. `block`: rows of x that a "col" code covers.
+/// Fills the table for groups of `rows` rows; by one warp. `block`: rows of x that a "col" code covers.
 template <int alignment, int block, int most>
-__device__ __forceinline__ void read_groups(const QuantizeParams& p, bool report, GroupTable<most>& table) {
+__device__ __forceinline__ void read_groups(const QuantizeParams& p, i64 rows, bool report,
+                                            GroupTable<most>& table) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   i32 before = 0, raw_before = 0;
   u32 rows_before = 0, blocks_before = 0;
@@ -51,7 +52,7 @@ __device__ __forceinline__ void read_groups(const QuantizeParams& p, bool report
   for (int first = 0; first < p.groups; first += 32) {
     const int group = first + lane;
     const i32 raw = group < p.groups ? static_cast<i32>(ptx::ld_nc_u32(p.offsets + group)) : 0;
-    i32 end = group >= p.groups || raw < 0 ? 0 : raw > p.m ? static_cast<i32>(p.m) : raw;
+    i32 end = group >= p.groups || raw < 0 ? 0 : raw > rows ? static_cast<i32>(rows) : raw;
     end = end < before ? before : end;
     for (int d = 1; d < 32; d *= 2) {
       const i32 other = static_cast<i32>(ptx::shfl_up(static_cast<u32>(end), d));
@@ -63,21 +64,21 @@ __device__ __forceinline__ void read_groups(const QuantizeParams& p, bool report
     if (report && p.status != nullptr) {
       i32 previous = static_cast<i32>(ptx::shfl_up(static_cast<u32>(raw), 1));
       if (lane == 0) previous = raw_before;
-      report_first_fault(p.status, group < p.groups ? end_fault(raw, previous, p.m, alignment) : Fault::none,
+      report_first_fault(p.status, group < p.groups ? end_fault(raw, previous, rows, alignment) : Fault::none,
                          group, raw);
       raw_before = static_cast<i32>(ptx::shfl(static_cast<u32>(raw), 31));
     }
 
     const u32 size = static_cast<u32>(end - start);
-    const u32 rows = (size + 127) / 128 * 128, blocks = ((size + block - 1) / block + 3) / 4 * 4;
-    u32 row_sum = rows, block_sum = blocks;
+    const u32 padded = (size + 127) / 128 * 128, blocks = ((size + block - 1) / block + 3) / 4 * 4;
+    u32 row_sum = padded, block_sum = blocks;
     for (int d = 1; d < 32; d *= 2) {
       const u32 other_rows = ptx::shfl_up(row_sum, d), other_blocks = ptx::shfl_up(block_sum, d);
       if (lane >= d) row_sum += other_rows, block_sum += other_blocks;
     }
     if (group < p.groups) {
       table.ends[group] = end;
-      table.padded_rows[group] = rows_before + row_sum - rows;
+      table.padded_rows[group] = rows_before + row_sum - padded;
       table.padded_blocks[group] = blocks_before + block_sum - blocks;
     }
     before = static_cast<i32>(ptx::shfl(static_cast<u32>(end), 31));

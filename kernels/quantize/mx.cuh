@@ -48,8 +48,9 @@ struct QuantizeMx {
     store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
-      if (threadIdx.x < 32 && (grouped_rows<Config> || grouped_columns<Config> || report)) {
-        read_groups<Config::group_alignment, Config::block_columns>(p, report, staging.groups);
+      if (threadIdx.x < 32 && (places_m<Config> || places_k<Config> || report)) {
+        read_groups<Config::group_alignment, Config::block_columns>(p, Config::groups_turned ? p.n : p.m,
+                                                                    report, staging.groups);
       }
     }
     if constexpr (Config::row) quantize_rows<Config>(p, lane, x, staging);
@@ -63,13 +64,9 @@ struct QuantizeMx {
                        lane.tile_row,
                        lane.tile_column / Config::block_columns,
                        (p.wide & wide_s_row) != 0};
-      if constexpr (grouped_rows<Config>) {
-        store_grouped_row_codes<128 / Config::block_columns, Config::threads>(
-            staging.groups, staging.row_codes[0][0], s, p.groups, number_of(p, lane));
-      } else {
-        for (int band = 0; band < bands; ++band, s.row += 128) {
-          store_codes<Config, Config::warps_n>(staging.row_codes[band], s);
-        }
+      for (int band = 0; band < bands; ++band, s.row += 128) {
+        store_axis_codes<Config, !Config::groups_turned, Config::warps_n>(p, lane, staging,
+                                                                          staging.row_codes[band], s);
       }
     }
     if constexpr (Config::col) {
@@ -83,24 +80,38 @@ struct QuantizeMx {
                              lane.tile_column,
                              lane.tile_row / Config::block_columns,
                              (p.wide & wide_s_col) != 0};
-      if constexpr (grouped_columns<Config>) {
-        store_grouped_col_codes<Config::block_columns, Config::threads>(staging.groups, staging.col_codes[0],
-                                                                        s, p.groups, number_of(p, lane));
-      } else {
-        store_codes<Config, bands>(staging.col_codes, s);
-      }
+      store_axis_codes<Config, Config::groups_turned, bands>(p, lane, staging, staging.col_codes, s);
     }
   }
 
  private:
-  // Plain codes lie as without groups, and so do blocked ones of rows whose groups start on tiles.
+  // Where groups place codes: those of groups along the rows of a scale matrix, unless they start on tiles,
+  // and those of groups along its columns. Plain codes lie as without groups.
   template <class Config>
-  static constexpr bool grouped_rows =
-      Config::scale_layout == ScaleLayout::blocked&& Config::row&& Config::group_alignment > 0 &&
-      Config::group_alignment < 128;
+  static constexpr bool blocked_groups =
+      Config::scale_layout == ScaleLayout::blocked&& Config::group_alignment > 0;
   template <class Config>
-  static constexpr bool grouped_columns =
-      Config::scale_layout == ScaleLayout::blocked&& Config::col&& Config::group_alignment > 0;
+  static constexpr bool places_m = blocked_groups<Config>&& Config::group_alignment < 128 &&
+                                   (Config::groups_turned ? Config::col : Config::row);
+  template <class Config>
+  static constexpr bool places_k = blocked_groups<Config> &&
+                                   (Config::groups_turned ? Config::row : Config::col);
+
+  /// `count` tiles of codes of one axis; `along_m`: its rows are those that groups divide.
+  template <class Config, bool along_m, int count>
+  static __device__ __forceinline__ void store_axis_codes(const Params& p, const Lane<Config>& lane,
+                                                          const Staging<Config>& staging,
+                                                          const CodeTile* tiles, const ScaleMatrix& s) {
+    if constexpr (along_m && places_m<Config>) {
+      store_grouped_row_codes<128 / Config::block_columns, Config::threads>(staging.groups, tiles[0], s,
+                                                                            p.groups, number_of(p, lane));
+    } else if constexpr (!along_m && places_k<Config>) {
+      store_grouped_col_codes<Config::block_columns, Config::threads>(staging.groups, tiles[0], s, p.groups,
+                                                                      number_of(p, lane));
+    } else {
+      store_codes<Config, count>(tiles, s);
+    }
+  }
 
   /// Bytes of the scale matrix of `rows` rows that are `length` elements long.
   template <class Config>

@@ -39,7 +39,7 @@ struct QuantizeParams {
   void* s_row;
   u8* q_col;  // (n, m)
   void* s_col;
-  const i32* offsets;  // ends of the groups of rows; null without groups
+  const i32* offsets;  // ends of the groups of rows, or of columns, of x; null without groups
   i32* status;         // four words that a fault is reported in, or null
   // fp32_passes, all zero at first. Largest magnitudes as bits of fp32: of the rows (experts, m) or, where
   // one scale serves them, of everything; of the columns (experts or groups, n). How far the grid has come.

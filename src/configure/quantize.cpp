@@ -18,8 +18,9 @@ using problem::InputLayout;
 }
 
 void refuse_what_has_no_kernel(const problem::Quantize& problem) {
-  if (problem.groups && problem.input_layout == InputLayout::col)
-    refuse("/groups", "groups of a transposed input");
+  if (problem.groups && problem.input_layout == InputLayout::col && problem.axes.col &&
+      problem.recipe.block.kind == Block::Kind::row)
+    refuse("/groups", "float scales of columns inside the groups of a transposed input");
 }
 
 constexpr bool is_block(const Block& block, std::int32_t rows, std::int32_t cols) {

@@ -23,6 +23,7 @@ void add_values(Configuration& configuration, const problem::Quantize& problem) 
   configuration.constants["pre"] = enumerator("Pre", pre);
   configuration.constants["limited"] = swiglu != nullptr && swiglu->limit.has_value();
   configuration.constants["stored"] = enumerator("Input", to_string(problem.input.dtype));
+  configuration.constants["groups_turned"] = turned && problem.groups.has_value();
   configuration.constants["high"] = enumerator("High", !problem.emit_high ? "none"
                                                        : turned           ? "turned"
                                                                           : "row");

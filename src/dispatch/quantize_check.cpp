@@ -80,7 +80,6 @@ void check_groups(const QuantizeOptions& options) {
     refuse("options.groups.count", fmt::format("0 to {}", most), fmt::to_string(groups.count));
   if (groups.alignment != 128 && groups.alignment != 32 && groups.alignment != 1)
     refuse("options.groups.alignment", "128, 32 or 1", fmt::to_string(groups.alignment));
-  if (options.transposed_input) refuse("options.groups", "no groups with transposed_input", "groups");
   if (options.block.kind == Block::Kind::tensor)
     refuse("options.groups", "no groups with block tensor, which spans them all", "groups");
   if (options.block.kind == Block::Kind::row) return;

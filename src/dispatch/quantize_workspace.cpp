@@ -45,7 +45,8 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
     workspace.row_bytes = words(1, 1);
   } else if (passes) {
     if (row) workspace.row_bytes = words(experts, m);
-    if (col) workspace.col_bytes = words(options.groups.count > 0 ? options.groups.count : experts, n);
+    const bool grouped = options.groups.count > 0 && !options.transposed_input;
+    if (col) workspace.col_bytes = words(grouped ? options.groups.count : experts, n);
   }
   // A word for the grid, and one a strip, which is a tile or more across.
   if (passes && !normalized) workspace.progress_bytes = one ? words(2, 1) : words(strips_of(n) + 1, 1);

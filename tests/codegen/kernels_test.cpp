@@ -107,6 +107,7 @@ constexpr const char* y_too = R"(["row", "col"], "emit_high": true)";
 constexpr const char* blocked = R"(32, "scale_layout": "blocked")";
 constexpr const char* blocked_groups =
     R"(32, "scale_layout": "blocked", "groups": {"count": 40, "alignment": 32})";
+constexpr const char* both_axes = R"(["row", "col"])";
 constexpr const char* turned = R"([4096, 5120], "layout": "col")";
 constexpr const char* turned_experts = R"([8, 4096, 5120], "layout": "col")";
 
@@ -134,6 +135,8 @@ INSTANTIATE_TEST_SUITE_P(High, FusionKernels,
                                          Case{"fp16", "32", y_too}, Case{"fp16", blocked, y_too, turned},
                                          Case{"fp32", "32", y_too},
                                          Case{"fp32", "[32, 32]", y_too, turned_experts},
+                                         Case{"bf16", blocked_groups, both_axes, turned},
+                                         Case{"fp32", blocked_groups, both_axes, turned},
                                          Case{"bf16", "32", R"(["row"], "emit_high": true)"},
                                          Case{"fp32", "32", R"(["row"], "emit_high": true)", turned},
                                          Case{"bf16", blocked, R"(["col"], "emit_high": true)"}));

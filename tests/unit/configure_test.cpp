@@ -160,10 +160,13 @@ TEST(Configure, RefusesByName) {
     }
     return "nothing";
   };
-  EXPECT_EQ(
-      refused(quantize(
-          R"("block": 32, "groups": {"count": 3}, "input": {"dtype": "bf16", "shape": [64, 96], "layout": "col"})")),
-      "/groups");
+  const auto turned_groups = [](const char* axes) {
+    return problem::parse(
+        R"({"schema": 1, "op": "quantize", "scaling": "fp32", "block": "row", "groups": {"count": 3}, "axes": )" +
+        std::string(axes) + R"(, "input": {"dtype": "bf16", "shape": [64, 96], "layout": "col"}})");
+  };
+  EXPECT_EQ(refused(turned_groups(R"(["row", "col"])")), "/groups");
+  EXPECT_EQ(refused(turned_groups(R"(["row"])")), "nothing");
   EXPECT_EQ(refused(quantize(std::string(bf16) + R"(, "pre": {"kind": "rmsnorm", "eps": 1e-6})")), "nothing");
   const auto padding = [](const std::string& groups) {
     return problem::parse(
