@@ -15,7 +15,7 @@
 namespace mxjit {
 namespace {
 
-constexpr std::array<std::string_view, 4> names = {"error", "warn", "info", "debug"};
+constexpr std::array<std::string_view, 4> level_names = {"error", "warn", "info", "debug"};
 
 struct Sink {
   LogSink function;
@@ -51,12 +51,12 @@ LogLevel level_of_environment() {
 
 std::string_view to_string(LogLevel level) {
   const auto index = static_cast<std::size_t>(level);
-  return index < names.size() ? names[index] : "unknown";
+  return index < level_names.size() ? level_names[index] : "unknown";
 }
 
 LogLevel log_level(std::string_view name) {
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name) return static_cast<LogLevel>(i);
+  for (std::size_t i = 0; i < level_names.size(); ++i)
+    if (level_names[i] == name) return static_cast<LogLevel>(i);
   throw Error(ErrorCode::invalid_argument,
               "expected error, warn, info or debug, got \"" + std::string(name) + "\"", "level");
 }

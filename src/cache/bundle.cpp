@@ -17,9 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view magic = "MXJITB1\n";
-constexpr std::size_t head_bytes = 16;
-constexpr std::size_t digest_bytes = std::tuple_size_v<Digest>;
+constexpr std::string_view bundle_magic = "MXJITB1\n";
+constexpr std::size_t bundle_head_bytes = 16;
 constexpr std::uint64_t manifest_limit = 256U << 20;
 constexpr int bundle_format = 1;
 
@@ -44,7 +43,7 @@ bool read_exactly(FileSystem& files, int fd, std::string& bytes, std::uint64_t s
   return true;
 }
 
-std::string text(const Json& item, const char* name) {
+std::string text_of(const Json& item, const char* name) {
   const auto found = item.find(name);
   if (found == item.end() || !found->is_string() || found->get_ref<const std::string&>().empty()) {
     throw Error(ErrorCode::io, fmt::format("manifest: \"{}\" is missing, empty or no string", name));
@@ -62,12 +61,12 @@ std::uint64_t count(const Json& item, const char* name) {
 
 Manifested read_item(const Json& item, std::uint64_t payload) {
   Manifested entry;
-  entry.key = text(item, "key");
-  entry.build = text(item, "build");
-  entry.compiler = text(item, "compiler");
-  entry.templates = text(item, "templates");
-  entry.target = text(item, "target");
-  entry.sha256 = text(item, "sha256");
+  entry.key = text_of(item, "key");
+  entry.build = text_of(item, "build");
+  entry.compiler = text_of(item, "compiler");
+  entry.templates = text_of(item, "templates");
+  entry.target = text_of(item, "target");
+  entry.sha256 = text_of(item, "sha256");
   const auto descriptor = item.find("descriptor");
   if (descriptor == item.end() || !descriptor->is_object()) {
     throw Error(ErrorCode::io, "manifest: \"descriptor\" is missing or no object");
@@ -89,13 +88,13 @@ struct Opened {
     struct stat status {};
     if (files.status(file.fd(), status) < 0 || !S_ISREG(status.st_mode)) refuse(path, "no regular file");
     std::string head, manifest, digest;
-    if (!read_exactly(files, file.fd(), head, head_bytes, 0) || !head.starts_with(magic)) {
+    if (!read_exactly(files, file.fd(), head, bundle_head_bytes, 0) || !head.starts_with(bundle_magic)) {
       refuse(path, "no bundle of this format");
     }
-    const std::uint64_t length = read_length(std::string_view(head).substr(magic.size()));
+    const std::uint64_t length = read_length(std::string_view(head).substr(bundle_magic.size()));
     if (length > manifest_limit || length > static_cast<std::uint64_t>(status.st_size) ||
-        !read_exactly(files, file.fd(), manifest, length, head_bytes) ||
-        !read_exactly(files, file.fd(), digest, digest_bytes, head_bytes + length)) {
+        !read_exactly(files, file.fd(), manifest, length, bundle_head_bytes) ||
+        !read_exactly(files, file.fd(), digest, sizeof(Digest), bundle_head_bytes + length)) {
       refuse(path, "cut short in its manifest");
     }
     const Digest expected = sha256(head + manifest);
@@ -108,7 +107,7 @@ struct Opened {
         if (depth > 6) refuse(path, "manifest nested too deeply");
         return true;
       };
-      parse(path, Json::parse(manifest, shallow), head_bytes + length + digest_bytes);
+      parse(path, Json::parse(manifest, shallow), bundle_head_bytes + length + sizeof(Digest));
     } catch (const Json::exception& error) {
       refuse(path, error.what());
     }
@@ -249,7 +248,7 @@ std::string make_bundle(const std::vector<std::string>& images) {
     payload += *image;
   }
   const std::string manifest = Json{{"format", bundle_format}, {"entries", std::move(entries)}}.dump();
-  std::string bundle(magic);
+  std::string bundle(bundle_magic);
   for (int shift = 0; shift < 64; shift += 8) {
     bundle += static_cast<char>(static_cast<std::uint64_t>(manifest.size()) >> shift);
   }

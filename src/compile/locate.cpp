@@ -13,7 +13,7 @@
 namespace mxjit::compile {
 namespace {
 
-constexpr std::string_view names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+constexpr std::string_view library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -77,12 +77,12 @@ std::vector<std::string> nvrtc_candidates(const std::string& path_override) {
   places.emplace_back("/usr/lib64");
   std::vector<std::string> candidates;
   for (const std::string& place : places) {
-    for (const std::string_view name : names) {
+    for (const std::string_view name : library_names) {
       std::string path = place + "/" + std::string(name);
       if (access(path.c_str(), R_OK) == 0) candidates.push_back(std::move(path));
     }
   }
-  for (const std::string_view name : names) candidates.emplace_back(name);  // as the loader finds it
+  for (const std::string_view name : library_names) candidates.emplace_back(name);  // as the loader finds it
   return candidates;
 }
 

@@ -21,13 +21,13 @@ std::string_view span_name(Block::Kind kind) {
 /// As high as a block.
 TileGeometry square_geometry(int min_blocks) { return {16, 4, 1, min_blocks}; }
 
-TileGeometry col_geometry(const Quantize& problem) {
+TileGeometry fp32_col_geometry(const Quantize& problem) {
   const bool grouped = problem.groups && problem.recipe.block.kind == Block::Kind::row;
   const bool fused = is_computed(problem) || problem.emit_high;
   return square_geometry(grouped || fused || problem.input.dtype == DType::fp32 ? 2 : 3);
 }
 
-TileGeometry row_geometry(const Quantize& problem, std::int64_t n) {
+TileGeometry fp32_row_geometry(const Quantize& problem, std::int64_t n) {
   const Block& block = problem.recipe.block;
   const bool computed = is_computed(problem);
   const int min_blocks = computed                                                  ? fused_min_blocks(problem)
@@ -122,9 +122,9 @@ std::vector<Configuration> configure_quantize_fp32(const Quantize& problem, cons
     return all;
   }
   const char* const kernel = kind == Block::Kind::extents ? "quantize/fp32" : "quantize/fp32_passes";
-  if (matrix.col) return {fp32_tiles(kernel, problem, matrix, col_geometry(problem))};
+  if (matrix.col) return {fp32_tiles(kernel, problem, matrix, fp32_col_geometry(problem))};
   for (const std::int64_t n : row_lengths(matrix.n, transposed))
-    add_new(all, fp32_tiles(kernel, problem, matrix, row_geometry(problem, n)));
+    add_new(all, fp32_tiles(kernel, problem, matrix, fp32_row_geometry(problem, n)));
   return all;
 }
 

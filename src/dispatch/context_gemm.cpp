@@ -52,9 +52,11 @@ void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
 }
 
 std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const GemmOptions& options,
+                                                                      const GemmArgs& args,
                                                                       const dispatch::GemmKey& key) {
   const codegen::KernelDescriptor wanted = descriptor(key, profile);
-  const std::shared_ptr<const cache::Entry> entry = cache->get(wanted);
+  const std::shared_ptr<const cache::Entry> entry =
+      cache->get(wanted, problem::print(dispatch::problem_of(options, args)));
   const configure::Configuration& configuration = wanted.configuration;
   const driver::ScopedCurrent scope(*device);
   return std::make_shared<GemmPlan::State>(
@@ -97,7 +99,7 @@ void Context::gemm(const GemmOptions& options, const GemmArgs& args, Stream stre
   driver::check(state.device->api(), state.device->api().stream_is_capturing(stream, &capture),
                 "cuStreamIsCapturing");
   const auto plan = capture == CU_STREAM_CAPTURE_STATUS_NONE
-                        ? state.gemm_plans.get(key, [&] { return state.make_gemm_plan(options, key); })
+                        ? state.gemm_plans.get(key, [&] { return state.make_gemm_plan(options, args, key); })
                         : state.gemm_plans.adopt(key, state.gemm_plan_of_loaded(options, key));
   plan->launch(args, sizes, stream);
 }
@@ -112,7 +114,7 @@ GemmPlan Context::plan(const GemmOptions& options, const GemmArgs& args) {
       dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
   return GemmPlan(state.gemm_plans.get(key, [&] {
     if (state.trace) state.record(dispatch::problem_of(options, args));
-    return state.make_gemm_plan(options, key);
+    return state.make_gemm_plan(options, args, key);
   }));
 }
 

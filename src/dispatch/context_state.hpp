@@ -97,7 +97,7 @@ struct Context::State {
   /// As make_plan, from kernels that are loaded already; Error(not_loaded) naming the first that is not.
   std::shared_ptr<const QuantizePlan::State> plan_of_loaded(const QuantizeOptions& options,
                                                             const dispatch::QuantizeKey& key);
-  std::shared_ptr<const GemmPlan::State> make_gemm_plan(const GemmOptions& options,
+  std::shared_ptr<const GemmPlan::State> make_gemm_plan(const GemmOptions& options, const GemmArgs& args,
                                                         const dispatch::GemmKey& key);
   std::shared_ptr<const GemmPlan::State> gemm_plan_of_loaded(const GemmOptions& options,
                                                              const dispatch::GemmKey& key);

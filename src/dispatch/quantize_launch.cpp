@@ -8,6 +8,7 @@
 
 #include "dispatch/quantize_key.hpp"
 #include "dispatch/quantize_workspace.hpp"
+#include "dispatch/tensor_check.hpp"
 #include "mxjit/error.hpp"
 #include "quantize/params.cuh"
 
@@ -26,8 +27,6 @@ bool flag(const Configuration& configuration, const char* name) {
 
 /// Of the grid's y and z.
 constexpr std::int64_t grid_limit = 65535;
-
-constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 std::int64_t pitch_of(const Tensor& tensor) {
   return tensor.pitch != 0 ? tensor.pitch : tensor.shape[static_cast<std::size_t>(tensor.rank) - 1];

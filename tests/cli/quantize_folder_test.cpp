@@ -13,7 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string ones = repeat16(bf16_one, 64);
 constexpr const char* index_name = "in/model.safetensors.index.json";
 constexpr const char* first = "model-00001-of-00002.safetensors";
 constexpr const char* second = "model-00002-of-00002.safetensors";

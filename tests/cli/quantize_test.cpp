@@ -11,7 +11,6 @@ class Quantize : public ToolTest {
     ToolTest::SetUp();
     std::string words(16, '\0');
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<char>(i);
-    const std::string ones = repeat16(bf16_one, 64);
     write("in.safetensors", tensor_file({{"model.embed_tokens.weight", "BF16", {2, 32}, ones},
                                          {"model.layers.0.self_attn.q_proj.weight", "BF16", {2, 32}, ones},
                                          {"model.layers.0.mlp.down_proj.weight", "BF16", {2, 32}, ones},

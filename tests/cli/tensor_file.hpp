@@ -71,6 +71,8 @@ inline std::string repeat16(std::uint16_t value, std::size_t count) {
 }
 
 inline constexpr std::uint16_t bf16_one = 0x3f80;
+/// The bytes of 64 of them.
+inline const std::string ones = repeat16(bf16_one, 64);
 
 /// A quantize problem over (rows, cols) of bf16.
 inline std::string quantize_problem(std::int64_t rows, std::int64_t cols) {

@@ -26,14 +26,6 @@ using problem::Problem;
 
 class GemmOutputsOnDevice : public DeviceTest {};
 
-Problem whole(const Gemm& gemm) { return problem::with_defaults({.name = {}, .op = gemm}); }
-
-std::vector<Problem> problems_of(const std::vector<Gemm>& gemms) {
-  std::vector<Problem> made;
-  for (const Gemm& gemm : gemms) made.push_back(whole(gemm));
-  return made;
-}
-
 // The place of an e4m3 code among all, in the order of their values.
 int rank_of(std::uint8_t code) { return (code & 0x80) != 0 ? -(code & 0x7F) : code & 0x7F; }
 

@@ -7,8 +7,6 @@
 namespace mxjit::device {
 namespace {
 
-using Random = std::mt19937_64;
-
 template <typename T>
 T bits_at(const HostTensor& tensor, std::size_t index) {
   T value;
@@ -72,6 +70,14 @@ problem::Gemm make_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const st
   gemm.accumulation = accumulation;
   gemm.d.tensor.dtype = d;
   return gemm;
+}
+
+problem::Problem whole(const problem::Gemm& gemm) { return problem::with_defaults({.name = {}, .op = gemm}); }
+
+std::vector<problem::Problem> problems_of(const std::vector<problem::Gemm>& gemms) {
+  std::vector<problem::Problem> made;
+  for (const problem::Gemm& gemm : gemms) made.push_back(whole(gemm));
+  return made;
 }
 
 TensorMap gemm_inputs(const problem::Problem& problem, Random& random) {

@@ -1,11 +1,10 @@
 // The GEMM problems that the device tests run, values for them, and how close results must be.
 #pragma once
 
-#include <random>
 #include <string>
+#include <vector>
 
-#include "problem/problem.hpp"
-#include "safetensors/host_tensor.hpp"
+#include "device/problems.hpp"
 
 namespace mxjit::device {
 
@@ -16,8 +15,12 @@ std::optional<problem::OperandScaling> scaling(const std::string& name);
 problem::Gemm make_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& a_scaling,
                         const std::string& b_scaling, Accumulation accumulation, DType d = DType::fp32);
 
+/// The problem of it, and those of many.
+problem::Problem whole(const problem::Gemm& gemm);
+std::vector<problem::Problem> problems_of(const std::vector<problem::Gemm>& gemms);
+
 /// Values of a few binades around 1 for every input of the problem; no NaN, no infinity.
-TensorMap gemm_inputs(const problem::Problem& problem, std::mt19937_64& random);
+TensorMap gemm_inputs(const problem::Problem& problem, Random& random);
 
 double value_of(const HostTensor& tensor, std::size_t index);
 

@@ -30,8 +30,6 @@ using problem::Problem;
 
 class GemmOnDevice : public DeviceTest {};
 
-Problem whole(const Gemm& gemm) { return problem::with_defaults({.name = {}, .op = gemm}); }
-
 void expect_close(const Gemm& gemm, Random& random, const Placement& placement = {}) {
   const Problem problem = whole(gemm);
   SCOPED_TRACE(problem::print(problem));
@@ -41,12 +39,6 @@ void expect_close(const Gemm& gemm, Random& random, const Placement& placement =
   const TensorMap expected = reference::run(problem, inputs);
   const TensorMap got = run_guarded(problem, inputs, placement);
   EXPECT_LE(relative_error(got.at("d"), expected.at("d")), tolerance(gemm));
-}
-
-std::vector<Problem> problems_of(const std::vector<Gemm>& gemms) {
-  std::vector<Problem> made;
-  for (const Gemm& gemm : gemms) made.push_back(whole(gemm));
-  return made;
 }
 
 TEST_F(GemmOnDevice, GoldenCases) {
@@ -126,7 +118,7 @@ TEST_F(GemmOnDevice, EveryTile) {
             SCOPED_TRACE(testing::Message() << "tile " << tiles[key.tile].m << " x " << tiles[key.tile].n);
             guarded.dirty();
             const auto plan =
-                state.gemm_plans.get(key, [&] { return state.make_gemm_plan(call.options, key); });
+                state.gemm_plans.get(key, [&] { return state.make_gemm_plan(call.options, call.args, key); });
             plan->launch(call.args, sizes, machine.stream());
             machine.synchronize();
             EXPECT_LE(relative_error(guarded.read().at("d"), expected), tolerance(gemm));

@@ -10,7 +10,6 @@
 namespace mxjit::device {
 namespace {
 
-using problem::Placement;
 using problem::Problem;
 
 constexpr Block row_block{.kind = Block::Kind::row, .rows = 1, .cols = 1};
@@ -59,10 +58,6 @@ void for_each_dequantization(Visit&& visit) {
       }
 }
 
-std::int64_t below(Random& random, std::int64_t bound) {
-  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
-}
-
 // What groups divide, and into what.
 struct Grouping {
   std::int64_t limit, alignment;
@@ -72,7 +67,7 @@ Grouping grouping_of(const Problem& problem) {
   if (const auto* op = std::get_if<problem::Dequantize>(&problem.op))
     return {op->q.shape[0].max, op->groups ? op->groups->alignment : 1};
   if (const auto* op = std::get_if<problem::PackScales>(&problem.op))
-    return {op->shape[op->placement == Placement::k_groups ? 1 : 0].max, 1};
+    return {op->shape[op->placement == mxjit::Placement::k_groups ? 1 : 0].max, 1};
   return {std::get<problem::PadGroups>(problem.op).input.shape[0].max, 1};
 }
 
@@ -109,16 +104,16 @@ std::vector<Problem> dequantization_shapes() {
 std::vector<Problem> packs() {
   std::vector<Problem> all;
   for (const bool unpack : {false, true})
-    for (const Placement placement :
-         {Placement::dense, Placement::m_groups, Placement::k_groups, Placement::per_expert})
+    for (const mxjit::Placement placement : {mxjit::Placement::dense, mxjit::Placement::m_groups,
+                                             mxjit::Placement::k_groups, mxjit::Placement::per_expert})
       for (const std::int64_t rows : {0, 1, 31, 128, 129, 300, 640})
         for (const std::int64_t columns : {0, 1, 4, 5, 32, 43}) {
           problem::PackScales op;
           op.unpack = unpack;
           op.placement = placement;
           op.shape = {rows, columns};
-          if (placement == Placement::per_expert) op.shape.insert(op.shape.begin(), 3);
-          if (placement == Placement::m_groups || placement == Placement::k_groups)
+          if (placement == mxjit::Placement::per_expert) op.shape.insert(op.shape.begin(), 3);
+          if (placement == mxjit::Placement::m_groups || placement == mxjit::Placement::k_groups)
             op.groups = (rows + columns) % 3 == 0 ? 37 : 4;
           add_valid(all, {.name = {}, .op = op});
         }
@@ -157,8 +152,8 @@ problem::Problem random_op(Random& random) {
       case 1: {
         problem::PackScales op;
         op.unpack = random() % 2 == 0;
-        op.placement = std::array{Placement::dense, Placement::m_groups, Placement::k_groups,
-                                  Placement::per_expert}[random() % 4];
+        op.placement = std::array{mxjit::Placement::dense, mxjit::Placement::m_groups,
+                                  mxjit::Placement::k_groups, mxjit::Placement::per_expert}[random() % 4];
         problem.op = op;
         break;
       }
@@ -196,9 +191,9 @@ problem::Problem op_of_other_extents(problem::Problem problem, Random& random) {
     op->output_pitch = {};
     if (op->groups) op->groups->count = count();
   } else if (auto* pack = std::get_if<problem::PackScales>(&problem.op)) {
-    pack->shape = shape(pack->placement == Placement::per_expert ? 3 : 2);
+    pack->shape = shape(pack->placement == mxjit::Placement::per_expert ? 3 : 2);
     pack->pitch = {};
-    if (pack->placement == Placement::m_groups || pack->placement == Placement::k_groups)
+    if (pack->placement == mxjit::Placement::m_groups || pack->placement == mxjit::Placement::k_groups)
       pack->groups = count();
   } else {
     auto& pad = std::get<problem::PadGroups>(problem.op);

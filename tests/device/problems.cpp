@@ -19,7 +19,7 @@ using problem::InputLayout;
 using problem::Problem;
 using problem::Quantize;
 
-constexpr std::array inputs = {DType::bf16, DType::fp16, DType::fp32};
+constexpr std::array input_types = {DType::bf16, DType::fp16, DType::fp32};
 constexpr std::array formats = {DType::e4m3, DType::e5m2};
 constexpr std::array mx_roundings = {Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even};
 constexpr std::array fp32_roundings = {Rounding::none, Rounding::pow2};
@@ -101,13 +101,9 @@ Bits bits_of(DType dtype) {
   }
 }
 
-std::uint32_t below(Random& random, std::uint32_t bound) {
-  return static_cast<std::uint32_t>(random() % bound);
-}
-
 // One bit pattern of a regime that lasts for a run of elements.
 std::uint32_t pattern_of(int regime, int exponent, const Bits& bits, Random& random) {
-  const std::uint32_t sign = below(random, 2) << (bits.total - 1);
+  const std::uint32_t sign = below(random, 2U) << (bits.total - 1);
   const auto mantissas = std::uint32_t{1} << bits.mantissa;
   const auto at = [&](int e, std::uint32_t m) {
     return sign | static_cast<std::uint32_t>(std::clamp(e, 0, bits.exponents() - 1)) << bits.mantissa | m;
@@ -154,7 +150,7 @@ bool is_supported(const Problem& problem) {
 std::vector<Problem> combinations() {
   std::vector<Problem> all;
   for_each_recipe([&](const problem::Recipe& recipe) {
-    for (const DType input : inputs)
+    for (const DType input : input_types)
       for (const Axes axes : axes_choices)
         for (const bool batched : {false, true})
           for (const InputLayout layout : {InputLayout::row, InputLayout::col}) {
@@ -198,7 +194,7 @@ std::vector<Problem> row_lengths() {
   const std::vector<std::int64_t> extents = {1,    7,    8,    256,  257,  511,   1023,  1025,  2047,  2048,
                                              2049, 4096, 4099, 8192, 8200, 16384, 16391, 32768, 32769, 40003};
   std::vector<Problem> all;
-  for (const DType input : inputs)
+  for (const DType input : input_types)
     for (const std::int64_t n : extents)
       for (const InputLayout layout : {InputLayout::row, InputLayout::col}) {
         Quantize quantize;
@@ -226,7 +222,7 @@ std::vector<Problem> groupings() {
         for (const std::int64_t count : {1, 3, 40}) {
           Quantize quantize;
           quantize.input.shape = {771, 200};
-          quantize.input.dtype = inputs[all.size() % inputs.size()];
+          quantize.input.dtype = input_types[all.size() % input_types.size()];
           quantize.recipe = recipe;
           quantize.axes = axes;
           quantize.groups = problem::MGroups{.count = count, .alignment = alignment};
@@ -242,7 +238,7 @@ Problem random_quantization(Random& random) {
     const auto choices = all_choices();
     const Choices& of_scaling = choices[random() % choices.size()];
     Quantize quantize;
-    quantize.input.dtype = pick(inputs, random);
+    quantize.input.dtype = pick(input_types, random);
     quantize.input.shape = {1, 1};
     if (random() % 4 == 0) quantize.input.shape.insert(quantize.input.shape.begin(), 1);
     quantize.input_layout = random() % 4 == 0 ? InputLayout::col : InputLayout::row;

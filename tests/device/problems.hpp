@@ -39,6 +39,11 @@ std::vector<problem::Problem> thinned(const std::vector<problem::Problem>& probl
 /// Compiles what they need, on every core, so that the tests that follow find it in the cache.
 void prewarm(const std::vector<problem::Problem>& problems);
 
+/// Of [0, bound).
+template <typename Integer>
+Integer below(Random& random, Integer bound) {
+  return static_cast<Integer>(random() % static_cast<std::uint64_t>(bound));
+}
 /// Values for every input: mixed magnitudes, runs of special values, bit patterns around rounding points.
 TensorMap make_inputs(const problem::Problem& problem, Random& random);
 /// Ends of `count` groups in [0, limit], sizes multiples of `alignment`: some empty, a tail or none, at times

@@ -7,21 +7,13 @@
 
 #include "capi/handles.hpp"
 #include "mxjit/mxjit.h"
+#include "unit/capi_calls.hpp"
 #include "unit/on_stub.hpp"
 
 namespace mxjit::capi {
 namespace {
 
 using driver::stub;
-
-mxjit_tensor tensor(std::uintptr_t address, std::int32_t dtype, const std::vector<std::int64_t>& shape) {
-  mxjit_tensor made = MXJIT_NO_TENSOR;
-  made.data = reinterpret_cast<void*>(address);
-  made.dtype = dtype;
-  made.rank = static_cast<std::int32_t>(shape.size());
-  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
-  return made;
-}
 
 mxjit_dequantize_args dequantize_args() {
   mxjit_dequantize_args args = MXJIT_DEQUANTIZE_ARGS_INIT;
@@ -63,13 +55,6 @@ mxjit_unpad_groups_args unpad_args() {
   args.starts = pad.starts;
   args.x = pad.x;
   return args;
-}
-
-constexpr mxjit_stream stream = nullptr;
-
-void expect_refused(mxjit_status came, const std::string& argument) {
-  EXPECT_EQ(came, MXJIT_INVALID_ARGUMENT) << mxjit_status_name(came) << ": " << mxjit_last_message();
-  EXPECT_EQ(mxjit_last_argument(), argument) << mxjit_last_message();
 }
 
 class CapiOps : public ::testing::Test {

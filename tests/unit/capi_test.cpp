@@ -14,21 +14,13 @@
 #include "cache/support.hpp"
 #include "capi/guard.hpp"
 #include "capi/handles.hpp"
+#include "unit/capi_calls.hpp"
 #include "unit/on_stub.hpp"
 
 namespace mxjit::capi {
 namespace {
 
 using driver::stub;
-
-mxjit_tensor tensor(std::uintptr_t address, std::int32_t dtype, const std::vector<std::int64_t>& shape) {
-  mxjit_tensor made = MXJIT_NO_TENSOR;
-  made.data = reinterpret_cast<void*>(address);
-  made.dtype = dtype;
-  made.rank = static_cast<std::int32_t>(shape.size());
-  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
-  return made;
-}
 
 mxjit_quantize_args row_args(std::int64_t m, std::int64_t n) {
   mxjit_quantize_args args = MXJIT_QUANTIZE_ARGS_INIT;
@@ -52,19 +44,6 @@ mxjit_gemm_args gemm_args(std::int64_t m, std::int64_t n, std::int64_t k) {
   args.b_scale = tensor(0x40000000, MXJIT_FP32, {n});
   args.d = tensor(0x50000000, MXJIT_BF16, {m, n});
   return args;
-}
-
-constexpr mxjit_stream stream = nullptr;
-
-// The last call failed so, for the reason that the thread remembers.
-void expect_failed(mxjit_status came, mxjit_status expected, const std::string& argument) {
-  EXPECT_EQ(came, expected) << mxjit_status_name(came) << ": " << mxjit_last_message();
-  EXPECT_EQ(mxjit_last_status(), expected);
-  EXPECT_EQ(mxjit_last_argument(), argument) << mxjit_last_message();
-  EXPECT_STRNE(mxjit_last_message(), "");
-}
-void expect_refused(mxjit_status came, const std::string& argument) {
-  expect_failed(came, MXJIT_INVALID_ARGUMENT, argument);
 }
 
 class Capi : public ::testing::Test {

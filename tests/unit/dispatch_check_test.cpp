@@ -9,27 +9,21 @@
 #include <vector>
 
 #include "dispatch/quantize_key.hpp"
+#include "dispatch/run.hpp"
 #include "mxjit/error.hpp"
+#include "unit/on_stub.hpp"
+#include "unit/refusal.hpp"
 
 namespace mxjit::dispatch {
 namespace {
 
+using test::tensor;
+
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape, std::int64_t pitch = 0) {
-  Tensor made{.data = at(address), .dtype = dtype, .rank = static_cast<int>(shape.size()), .pitch = pitch};
-  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
-  return made;
-}
-
-struct Call {
-  QuantizeOptions options;
-  QuantizeArgs args;
-};
-
 // 100 x 200 bf16, both axes, plain mx scales, every buffer 1 MiB from the next.
-Call both() {
-  Call call;
+QuantizeCall both() {
+  QuantizeCall call;
   call.options.axes = {.row = true, .col = true};
   call.args.x = tensor(0x100000, DType::bf16, {100, 200});
   call.args.q_row = tensor(0x200000, DType::e4m3, {100, 200});
@@ -39,42 +33,32 @@ Call both() {
   return call;
 }
 
-void check(const Call& call) {
+void check(const QuantizeCall& call) {
   check_options(call.options);
   check_quantize(call.options, call.args);
 }
 
-std::string error_of(const Call& call, const std::string& argument) {
-  try {
-    check(call);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_EQ(error.argument(), argument) << error.what();
-    EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("got"), std::string::npos) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error that names " << argument;
-  return {};
+std::string error_of(const QuantizeCall& call, const std::string& argument) {
+  return test::refusal(argument, [&] { check(call); });
 }
 
 TEST(QuantizeCheck, AcceptsRightCalls) {
   EXPECT_NO_THROW(check(both()));
-  Call blocked = both();
+  QuantizeCall blocked = both();
   blocked.options.scale_layout = ScaleLayout::blocked;
   blocked.args.s_row = tensor(0x300000, DType::u8, {128 * 8});
   blocked.args.s_col = tensor(0x500000, DType::u8, {256 * 4});
   EXPECT_NO_THROW(check(blocked));
-  Call pitched = both();
+  QuantizeCall pitched = both();
   pitched.args.x.pitch = 201;
   pitched.args.q_col.pitch = 333;
   EXPECT_NO_THROW(check(pitched));
-  Call tall = both();
+  QuantizeCall tall = both();
   tall.options.block = {.rows = 32, .cols = 32};
   tall.args.s_row = tensor(0x300000, DType::e8m0, {4, 7});
   tall.args.s_col = tensor(0x500000, DType::e8m0, {7, 4});
   EXPECT_NO_THROW(check(tall));
-  Call batched = both();
+  QuantizeCall batched = both();
   batched.args.x = tensor(0x100000, DType::bf16, {3, 100, 200});
   batched.args.q_row = tensor(0x200000, DType::e4m3, {3, 100, 200});
   batched.args.s_row = tensor(0x300000, DType::e8m0, {3, 100, 7});
@@ -84,7 +68,7 @@ TEST(QuantizeCheck, AcceptsRightCalls) {
 }
 
 TEST(QuantizeCheck, ATransposedInputChangesTheShapeOfXAlone) {
-  Call call = both();
+  QuantizeCall call = both();
   call.options.transposed_input = true;
   error_of(call, "q_row");
   call.args.x = tensor(0x100000, DType::bf16, {200, 100}, 101);
@@ -98,7 +82,7 @@ TEST(QuantizeCheck, ATransposedInputChangesTheShapeOfXAlone) {
 }
 
 TEST(QuantizeCheck, AcceptsFloatScales) {
-  Call call = both();
+  QuantizeCall call = both();
   call.options.axes.col = false;
   call.args.q_col = call.args.s_col = {};
   call.options.scaling = Scaling::fp32;
@@ -122,8 +106,8 @@ TEST(QuantizeCheck, AcceptsFloatScales) {
 }
 
 // Float scales of rows and columns, which take a workspace.
-Call rows_and_columns() {
-  Call call = both();
+QuantizeCall rows_and_columns() {
+  QuantizeCall call = both();
   call.options.scaling = Scaling::fp32;
   call.options.rounding = Rounding::none;
   call.options.block = {.kind = Block::Kind::row};
@@ -143,12 +127,12 @@ TEST(QuantizeCheck, FloatScalesOfColumnsTakeAWorkspace) {
       {"rank 2", [](Tensor& w) { w.rank = 2; }},
       {"overlap", [](Tensor& w) { w.data = at(0x500000); }}};
   for (const auto& [says, change] : broken) {
-    Call call = rows_and_columns();
+    QuantizeCall call = rows_and_columns();
     change(call.args.workspace);
     const std::string message = error_of(call, "workspace");
     EXPECT_NE(message.find(says), std::string::npos) << message;
   }
-  Call rows = rows_and_columns();
+  QuantizeCall rows = rows_and_columns();
   rows.options.axes.col = false;
   rows.args.q_col = rows.args.s_col = rows.args.workspace = {};
   EXPECT_NO_THROW(check(rows)) << "rows alone take none";
@@ -183,7 +167,7 @@ TEST(QuantizeCheck, TheWorkspaceGrowsWithTheInputAndTheGroups) {
 }
 
 TEST(QuantizeCheck, GroupsOfColumnsHaveScalesOfTheirOwn) {
-  Call call = rows_and_columns();
+  QuantizeCall call = rows_and_columns();
   call.options.groups = {.count = 3, .alignment = 1};
   call.args.offsets = tensor(0x700000, DType::i32, {3});
   call.args.workspace.shape[0] = 512 + 2560 + 256;
@@ -195,7 +179,7 @@ TEST(QuantizeCheck, GroupsOfColumnsHaveScalesOfTheirOwn) {
 }
 
 TEST(QuantizeCheck, TheCapIsANumberAndOfFloatScales) {
-  Call call = rows_and_columns();
+  QuantizeCall call = rows_and_columns();
   for (const float cap : {0.0F, 1200.0F}) {
     call.args.amax_cap = cap;
     EXPECT_NO_THROW(check(call));
@@ -210,7 +194,7 @@ TEST(QuantizeCheck, TheCapIsANumberAndOfFloatScales) {
 }
 
 TEST(QuantizeCheck, AcceptsEmptyTensorsWithNullPointers) {
-  Call call = both();
+  QuantizeCall call = both();
   call.args.x = tensor(0, DType::bf16, {0, 200});
   call.args.q_row = tensor(0, DType::e4m3, {0, 200});
   call.args.s_row = tensor(0, DType::e8m0, {0, 7});
@@ -221,7 +205,7 @@ TEST(QuantizeCheck, AcceptsEmptyTensorsWithNullPointers) {
 
 TEST(QuantizeCheck, RefusesOptionsThatDoNotBelongTogether) {
   const auto with = [](const std::function<void(QuantizeOptions&)>& change) {
-    Call call = both();
+    QuantizeCall call = both();
     change(call.options);
     return call;
   };
@@ -286,7 +270,7 @@ TEST(QuantizeCheck, NamesTheArgumentAndWhatCame) {
       {"s_col", "overlap", [](auto& a) { a.s_col.data = at(0x300000 + 699); }},
   };
   for (const Broken& broken : table) {
-    Call call = both();
+    QuantizeCall call = both();
     broken.change(call.args);
     const std::string message = error_of(call, broken.argument);
     EXPECT_NE(message.find(broken.says), std::string::npos) << message << "\nwithout: " << broken.says;
@@ -294,7 +278,7 @@ TEST(QuantizeCheck, NamesTheArgumentAndWhatCame) {
 }
 
 TEST(QuantizeCheck, RefusesTensorsOfAnAxisThatIsNotAskedFor) {
-  Call call = both();
+  QuantizeCall call = both();
   call.options.axes.col = false;
   error_of(call, "q_col");
   call.args.q_col = {};
@@ -304,8 +288,8 @@ TEST(QuantizeCheck, RefusesTensorsOfAnAxisThatIsNotAskedFor) {
 }
 
 // x has two columns, or in memory two rows, for each of the outputs'.
-Call with_swiglu() {
-  Call call = both();
+QuantizeCall with_swiglu() {
+  QuantizeCall call = both();
   call.options.pre = Pre::swiglu;
   call.options.emit_high = true;
   call.args.x = tensor(0x100000, DType::bf16, {100, 400});
@@ -314,7 +298,7 @@ Call with_swiglu() {
 }
 
 TEST(QuantizeCheck, SwigluTakesTwoColumnsForOne) {
-  Call call = with_swiglu();
+  QuantizeCall call = with_swiglu();
   EXPECT_NO_THROW(check(call));
   call.args.swiglu_limit = 7.0;
   call.options.pre = Pre::swiglu_interleaved;
@@ -332,13 +316,13 @@ TEST(QuantizeCheck, SwigluTakesTwoColumnsForOne) {
 TEST(QuantizeCheck, ValuesOfSwigluAreNumbers) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const double limit : {0.0, -1.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
-    Call call = with_swiglu();
+    QuantizeCall call = with_swiglu();
     call.args.swiglu_limit = limit;
     error_of(call, "swiglu_limit");
     call.options.pre = Pre::none;
     error_of(call, "q_row");  // who does not ask for it may leave anything there
   }
-  Call call = with_swiglu();
+  QuantizeCall call = with_swiglu();
   call.args.swiglu_alpha = infinity;
   error_of(call, "swiglu_alpha");
 }
@@ -353,18 +337,18 @@ TEST(QuantizeCheck, TheValueBeforeQuantizationIsATensorAsAnyOther) {
       {"weight", "rmsnorm", [](auto& a) { a.weight = tensor(0x900000, DType::bf16, {200}); }},
   };
   for (const Broken& broken : table) {
-    Call call = with_swiglu();
+    QuantizeCall call = with_swiglu();
     broken.change(call.args);
     const std::string message = error_of(call, broken.argument);
     EXPECT_NE(message.find(broken.says), std::string::npos) << message;
   }
-  Call call = with_swiglu();
+  QuantizeCall call = with_swiglu();
   call.options.emit_high = false;
   EXPECT_NE(error_of(call, "y").find("emit_high"), std::string::npos);
 }
 
 TEST(QuantizeCheck, RmsNormTakesAWeightAColumn) {
-  Call call = both();
+  QuantizeCall call = both();
   call.options.pre = Pre::rmsnorm;
   error_of(call, "weight");
   call.args.weight = tensor(0x900000, DType::bf16, {200});
@@ -382,7 +366,7 @@ TEST(QuantizeCheck, RmsNormTakesAWeightAColumn) {
 }
 
 TEST(QuantizeCheck, TouchingAndInterleavedTensorsDoNotOverlap) {
-  Call call = both();
+  QuantizeCall call = both();
   call.args.q_row.data = at(0x100000 + 2 * 100 * 200);
   EXPECT_NO_THROW(check(call)) << "q_row starts where x ends";
   // q_row and q_col as columns of one pitched matrix: 200 and 100 of every 300 bytes.
@@ -400,37 +384,37 @@ TEST(QuantizeCheck, TouchingAndInterleavedTensorsDoNotOverlap) {
 }
 
 TEST(QuantizeKey, ChangesWithWhatSelectsAKernelOnly) {
-  const auto key = [](const Call& call) { return quantize_key(call.options, call.args); };
+  const auto key = [](const QuantizeCall& call) { return quantize_key(call.options, call.args); };
   const QuantizeKey base = key(both());
-  Call same = both();
+  QuantizeCall same = both();
   same.args.x.data = at(0x900000);
   same.args.swiglu_alpha = 1.702;
   same.args.swiglu_limit = 7.0;  // without SwiGLU
   EXPECT_EQ(key(same), base);
-  std::vector<std::function<void(Call&)>> changes = {
-      [](Call& c) { c.options.format = DType::e5m2; },
-      [](Call& c) { c.options.scaling = Scaling::fp32; },
-      [](Call& c) { c.options.block.cols = 128; },
-      [](Call& c) { c.options.block.rows = 32; },
-      [](Call& c) { c.options.block.kind = Block::Kind::row; },
-      [](Call& c) { c.options.rounding = Rounding::floor; },
-      [](Call& c) { c.options.scale_layout = ScaleLayout::blocked; },
-      [](Call& c) { c.options.axes.col = false; },
-      [](Call& c) { c.options.axes.row = false; },
-      [](Call& c) { c.args.x.dtype = DType::fp32; },
-      [](Call& c) { c.args.x.shape[1] = 208; },
-      [](Call& c) { c.options.emit_high = true; },
-      [](Call& c) { c.options.pre = Pre::swiglu; },
-      [](Call& c) { c.options.pre = Pre::swiglu_interleaved; },
-      [](Call& c) { c.options.pre = Pre::rmsnorm; },
-      [](Call& c) {
+  std::vector<std::function<void(QuantizeCall&)>> changes = {
+      [](QuantizeCall& c) { c.options.format = DType::e5m2; },
+      [](QuantizeCall& c) { c.options.scaling = Scaling::fp32; },
+      [](QuantizeCall& c) { c.options.block.cols = 128; },
+      [](QuantizeCall& c) { c.options.block.rows = 32; },
+      [](QuantizeCall& c) { c.options.block.kind = Block::Kind::row; },
+      [](QuantizeCall& c) { c.options.rounding = Rounding::floor; },
+      [](QuantizeCall& c) { c.options.scale_layout = ScaleLayout::blocked; },
+      [](QuantizeCall& c) { c.options.axes.col = false; },
+      [](QuantizeCall& c) { c.options.axes.row = false; },
+      [](QuantizeCall& c) { c.args.x.dtype = DType::fp32; },
+      [](QuantizeCall& c) { c.args.x.shape[1] = 208; },
+      [](QuantizeCall& c) { c.options.emit_high = true; },
+      [](QuantizeCall& c) { c.options.pre = Pre::swiglu; },
+      [](QuantizeCall& c) { c.options.pre = Pre::swiglu_interleaved; },
+      [](QuantizeCall& c) { c.options.pre = Pre::rmsnorm; },
+      [](QuantizeCall& c) {
         c.options.pre = Pre::swiglu;
         c.args.swiglu_limit = 7.0;
       },
   };
   std::vector<QuantizeKey> keys = {base};
   for (const auto& change : changes) {
-    Call call = both();
+    QuantizeCall call = both();
     change(call);
     for (const QuantizeKey& other : keys) EXPECT_NE(key(call), other);
     keys.push_back(key(call));

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <barrier>
 #include <cstdlib>
+#include <functional>
 #include <latch>
 #include <new>
 #include <thread>
 #include <vector>
 
+#include "configure/configure.hpp"
 #include "dispatch/run.hpp"
 #include "mxjit/error.hpp"
 #include "unit/on_stub.hpp"
@@ -287,14 +289,68 @@ TEST_F(ContextOnStub, ALaunchThatFailsIsAnErrorThatNamesTheCall) {
   EXPECT_NO_THROW(context->quantize({}, row_args(100, 200), stream));
 }
 
+// The line of the message that begins so, without that.
+std::string line_of(const std::string& message, const std::string& begin) {
+  const std::size_t at = message.find("\n" + begin);
+  if (at == std::string::npos) return {};
+  const std::size_t from = at + 1 + begin.size();
+  return message.substr(from, message.find('\n', from) - from);
+}
+
 TEST_F(ContextOnStub, CompilingForbiddenIsAnErrorWithThePrewarmLine) {
   const auto context = make(0, true);
-  try {
-    context->quantize({}, row_args(100, 200), stream);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::compile_forbidden);
-    EXPECT_NE(std::string(error.what()).find("prewarm"), std::string::npos) << error.what();
+  const Tensor rows = tensor(0x10000000, DType::bf16, {64, 48}), ends = tensor(0x20000000, DType::i32, {3}),
+               starts = tensor(0x30000000, DType::i32, {3}),
+               padded = tensor(0x40000000, DType::bf16, {160, 48});
+  const Tensor codes = tensor(0x10000000, DType::e8m0, {64, 3}),
+               blocked = tensor(0x20000000, DType::u8, {512});
+  const PadGroupsOptions pad{.groups = 3, .alignment = 32};
+  const std::function<void()> calls[] = {
+      [&] { context->quantize({}, row_args(100, 200), stream); },
+      [&] { context->gemm(rowwise(), gemm_args(7, 256, 512), stream); },
+      [&] { context->gemm(rowwise(), gemm_args(7, 256, 512, 4), stream); },
+      [&] { context->plan(rowwise(), gemm_args(7, 256, 512)); },
+      [&] {
+        context->dequantize({},
+                            {.q = tensor(0x10000000, DType::e4m3, {100, 200}),
+                             .s = tensor(0x20000000, DType::e8m0, {100, 7}),
+                             .x = tensor(0x30000000, DType::bf16, {100, 200}),
+                             .offsets = {}},
+                            stream);
+      },
+      [&] { context->pack_scales({}, {.s = codes, .s_blocked = blocked, .offsets = {}}, stream); },
+      [&] { context->unpack_scales({}, {.s = codes, .s_blocked = blocked, .offsets = {}}, stream); },
+      [&] {
+        context->pad_groups(pad,
+                            {.x = rows,
+                             .offsets = ends,
+                             .x_padded = padded,
+                             .starts = starts,
+                             .ends = tensor(0x50000000, DType::i32, {3})},
+                            stream);
+      },
+      [&] {
+        context->unpad_groups(pad, {.x_padded = padded, .offsets = ends, .starts = starts, .x = rows},
+                              stream);
+      },
+  };
+  for (const auto& call : calls) {
+    try {
+      call();
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_EQ(error.code(), ErrorCode::compile_forbidden) << text;
+      // What is prewarmed for that problem is what was missing.
+      const std::string problem = line_of(text, "problem: ");
+      bool found = false;
+      for (const configure::Configuration& made :
+           configure::configure(problem::parse(problem), configure::default_profile("sm_90a")))
+        found |= codegen::print({made, "sm_90a"}) == line_of(text, "kernel: ");
+      EXPECT_TRUE(found) << text;
+      EXPECT_EQ(line_of(text, "to add it, where NVRTC is: "),
+                "mxjit prewarm --problems /dev/stdin --arch sm_90a <<< '" + problem + "'");
+    }
   }
   EXPECT_EQ(compiler_->compiles, 0);
 }

@@ -12,43 +12,17 @@
 #include "driver/stub.hpp"
 #include "mxjit/error.hpp"
 #include "problem/trace.hpp"
+#include "unit/on_stub.hpp"
 
 namespace mxjit::dispatch {
 namespace {
 
 using driver::stub;
 using test::Call;
-
-Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape, std::int64_t pitch = 0) {
-  Tensor made{.data = reinterpret_cast<void*>(address),
-              .dtype = dtype,
-              .rank = static_cast<int>(shape.size()),
-              .pitch = pitch};
-  std::copy(shape.begin(), shape.end(), made.shape.begin());
-  return made;
-}
-
-QuantizeArgs row_args(std::int64_t m, std::int64_t n) {
-  return {.x = tensor(0x10000000, DType::bf16, {m, n}),
-          .q_row = tensor(0x20000000, DType::e4m3, {m, n}),
-          .s_row = tensor(0x30000000, DType::e8m0, {m, (n + 31) / 32})};
-}
-
-// Both operands by rows; `off` from an address that is a multiple of 16.
-GemmOptions rowwise() {
-  GemmOptions options;
-  options.a_scale = options.b_scale = OperandScale{.block = {.kind = Block::Kind::row}};
-  return options;
-}
-GemmArgs gemm_args(std::int64_t m, std::int64_t n, std::int64_t k, std::uintptr_t off = 0) {
-  return {.a = tensor(0x10000000 + off, DType::e4m3, {m, k}),
-          .a_scale = tensor(0x20000000, DType::fp32, {m}),
-          .b = tensor(0x30000000, DType::e4m3, {n, k}),
-          .b_scale = tensor(0x40000000, DType::fp32, {n}),
-          .d = tensor(0x50000000, DType::bf16, {m, n}),
-          .c = {},
-          .bias = {}};
-}
+using test::gemm_args;
+using test::row_args;
+using test::rowwise;
+using test::tensor;
 
 std::vector<std::string> lines_of(const test::fs::path& file) {
   std::vector<std::string> lines;

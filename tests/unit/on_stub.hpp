@@ -12,9 +12,12 @@
 
 namespace mxjit::test {
 
-inline Tensor tensor(std::uintptr_t address, DType dtype, const std::vector<std::int64_t>& shape) {
-  Tensor made{
-      .data = reinterpret_cast<void*>(address), .dtype = dtype, .rank = static_cast<int>(shape.size())};
+inline Tensor tensor(std::uintptr_t address, DType dtype, const std::vector<std::int64_t>& shape,
+                     std::int64_t pitch = 0) {
+  Tensor made{.data = reinterpret_cast<void*>(address),
+              .dtype = dtype,
+              .rank = static_cast<int>(shape.size()),
+              .pitch = pitch};
   for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
   return made;
 }
@@ -26,14 +29,14 @@ inline QuantizeArgs row_args(std::int64_t m, std::int64_t n) {
           .s_row = tensor(0x30000000, DType::e8m0, {m, (n + 31) / 32})};
 }
 
-// Row-wise, aligned: the Hopper kernel's.
+// Row-wise; aligned, the Hopper kernel's. `off` from an address that is a multiple of 16.
 inline GemmOptions rowwise() {
   GemmOptions options;
   options.a_scale = options.b_scale = OperandScale{.block = {.kind = Block::Kind::row}};
   return options;
 }
-inline GemmArgs gemm_args(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return {.a = tensor(0x10000000, DType::e4m3, {m, k}),
+inline GemmArgs gemm_args(std::int64_t m, std::int64_t n, std::int64_t k, std::uintptr_t off = 0) {
+  return {.a = tensor(0x10000000 + off, DType::e4m3, {m, k}),
           .a_scale = tensor(0x20000000, DType::fp32, {m}),
           .b = tensor(0x30000000, DType::e4m3, {n, k}),
           .b_scale = tensor(0x40000000, DType::fp32, {n}),

@@ -11,30 +11,16 @@
 #include "dispatch/dequantize_call.hpp"
 #include "dispatch/pack_call.hpp"
 #include "dispatch/pad_call.hpp"
-#include "mxjit/error.hpp"
+#include "unit/on_stub.hpp"
+#include "unit/refusal.hpp"
 
 namespace mxjit::dispatch {
 namespace {
 
-Tensor tensor(std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape, std::int64_t pitch = 0) {
-  Tensor made{.data = reinterpret_cast<void*>(address),
-              .dtype = dtype,
-              .rank = static_cast<int>(shape.size()),
-              .pitch = pitch};
-  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
-  return made;
-}
+using test::tensor;
 
 void expect_refused(const std::string& argument, const OpCall& call) {
-  try {
-    call.check();
-    ADD_FAILURE() << "no error that names " << argument;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_EQ(error.argument(), argument) << error.what();
-    EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("got"), std::string::npos) << error.what();
-  }
+  test::refusal(argument, [&] { call.check(); });
 }
 
 // The problem of a right call is valid and leads to the call's own kernel.

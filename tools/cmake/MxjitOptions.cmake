@@ -21,7 +21,9 @@ set(MXJIT_FUZZ_SECONDS 60 CACHE STRING "How long ctest runs each fuzzer")
 set(MXJIT_TEST_PREFIX "" CACHE STRING "Put before every test's name, so that one run can hold several builds")
 
 add_library(mxjit_warnings INTERFACE)
-target_compile_options(mxjit_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+# A file does not shadow the names of others that are compiled with it.
+target_compile_options(mxjit_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
+                                                $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
                                                 $<$<BOOL:${MXJIT_WERROR}>:-Werror>)
 if(MXJIT_SANITIZE)
   add_compile_options(-fsanitize=${MXJIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

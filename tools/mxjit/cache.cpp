@@ -27,7 +27,7 @@ cache::Options rooted(const CommonOptions& common) {
 
 std::string human(std::uint64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-nlohmann::ordered_json to_json(const std::vector<cache::Bad>& bad) {
+nlohmann::ordered_json bad_json(const std::vector<cache::Bad>& bad) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const cache::Bad& item : bad) list.push_back({{"path", item.path}, {"reason", item.reason}});
   return list;
@@ -66,7 +66,7 @@ int report(const CommonOptions& common, bool whole) {
   const cache::Cache cache(rooted(common));
   const cache::Stats stats = cache.verify(whole);
   if (common.json) {
-    print_json({{"entries", stats.entries}, {"bytes", stats.bytes}, {"bad", to_json(stats.bad)}});
+    print_json({{"entries", stats.entries}, {"bytes", stats.bytes}, {"bad", bad_json(stats.bad)}});
   } else {
     print(fmt::format("{}: {} entries, {}\n", cache.options().root->string(), stats.entries,
                       human(stats.bytes)));
@@ -125,7 +125,7 @@ int report_transfer(const CommonOptions& common, const cache::Transfer& transfer
     print_json({{"entries", transfer.entries},
                 {"bytes", transfer.bytes},
                 {"present", transfer.present},
-                {"bad", to_json(transfer.bad)}});
+                {"bad", bad_json(transfer.bad)}});
   } else {
     print(fmt::format("{} entries {} ({}), {} there already\n", transfer.entries, what, human(transfer.bytes),
                       transfer.present));

@@ -129,7 +129,7 @@ void print_report(const Findings& found) {
     print(fmt::format("  {}  {}\n", ability.possible ? "yes" : "no ", ability.text));
 }
 
-nlohmann::ordered_json to_json(const Findings& found) {
+nlohmann::ordered_json findings_json(const Findings& found) {
   nlohmann::ordered_json gpu_list = nlohmann::ordered_json::array();
   for (const Gpu& gpu : found.gpus)
     gpu_list.push_back({{"index", gpu.index},
@@ -164,7 +164,7 @@ nlohmann::ordered_json to_json(const Findings& found) {
 int doctor(const CommonOptions& common) {
   const Findings found = look(common);
   if (common.json)
-    print_json(to_json(found));
+    print_json(findings_json(found));
   else
     print_report(found);
   return exit_done;

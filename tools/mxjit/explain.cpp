@@ -20,7 +20,7 @@ struct ExplainOptions {
   std::string problem, arch;
 };
 
-nlohmann::ordered_json to_json(const cache::Explanation& e) {
+nlohmann::ordered_json explanation_json(const cache::Explanation& e) {
   nlohmann::ordered_json nearest;  // null where the cache holds nothing alike
   if (!e.nearest_key.empty()) nearest = {{"key", e.nearest_key}, {"differs", e.differs}};
   nlohmann::ordered_json json = {{"outcome", e.hit ? "hit" : "miss"}, {"key", e.key}};
@@ -59,10 +59,10 @@ int explain(const ExplainOptions& options, const CommonOptions& common) {
   const auto missing = std::find_if(explanations.begin(), explanations.end(),
                                     [](const cache::Explanation& e) { return !e.hit; });
   if (!explanations.empty())
-    document = to_json(missing != explanations.end() ? *missing : explanations.front());
+    document = explanation_json(missing != explanations.end() ? *missing : explanations.front());
   document["kernels"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    nlohmann::ordered_json item = to_json(explanations[i]);
+    nlohmann::ordered_json item = explanation_json(explanations[i]);
     item["kernel"] = kernels[i].descriptor.configuration.kernel;
     document["kernels"].push_back(std::move(item));
   }

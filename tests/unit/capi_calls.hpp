@@ -1,0 +1,37 @@
+// What tests of the C ABI share: tensors that nothing reads, and how a call fails.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mxjit/mxjit.h"
+
+namespace mxjit::capi {
+
+inline mxjit_tensor tensor(std::uintptr_t address, std::int32_t dtype,
+                           const std::vector<std::int64_t>& shape) {
+  mxjit_tensor made = MXJIT_NO_TENSOR;
+  made.data = reinterpret_cast<void*>(address);
+  made.dtype = dtype;
+  made.rank = static_cast<std::int32_t>(shape.size());
+  for (std::size_t i = 0; i < shape.size(); ++i) made.shape[i] = shape[i];
+  return made;
+}
+
+inline constexpr mxjit_stream stream = nullptr;
+
+// The last call failed so, for the reason that the thread remembers.
+inline void expect_failed(mxjit_status came, mxjit_status expected, const std::string& argument) {
+  EXPECT_EQ(came, expected) << mxjit_status_name(came) << ": " << mxjit_last_message();
+  EXPECT_EQ(mxjit_last_status(), expected);
+  EXPECT_EQ(mxjit_last_argument(), argument) << mxjit_last_message();
+  EXPECT_STRNE(mxjit_last_message(), "");
+}
+inline void expect_refused(mxjit_status came, const std::string& argument) {
+  expect_failed(came, MXJIT_INVALID_ARGUMENT, argument);
+}
+
+}  // namespace mxjit::capi
