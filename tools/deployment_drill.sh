@@ -32,7 +32,7 @@ zero() { # counter, file
   local found
   found=$(values "$1" "$2")
   [ -n "$found" ] || fail "no counter \"$1\" in the program's answer"
-  [ -z "$(grep -vx 0 <<<"$found")" ] || fail "$1: $(tr '\n' ' ' <<<"$found")"
+  ! grep -qvx 0 <<<"$found" || fail "$1: $(tr '\n' ' ' <<<"$found")"
 }
 
 deployed "$bundle" doctor --json >"$work/doctor.json" || fail "the program does not start"

@@ -44,9 +44,10 @@ for part in ${MXJIT_DEVICE_PARTS:-device memcheck racecheck}; do
         status=1
         continue
       fi
+      options=(--tool "$part" --error-exitcode 9)
       # Calls that are meant to fail are errors the tests look at themselves.
-      MXJIT_DEVICE_SMALL=1 run $part "$sanitizer" --tool $part --error-exitcode 9 \
-        $([ $part = memcheck ] && echo --report-api-errors no) "$program" --gtest_brief=1 \
+      [ "$part" = racecheck ] || options+=(--report-api-errors no)
+      MXJIT_DEVICE_SMALL=1 run "$part" "$sanitizer" "${options[@]}" "$program" --gtest_brief=1 \
         --gtest_filter='-VanishedContext.*:DispatchOnDevice.RefusesHostPointersByName'
       ;;
     *) echo "device_suite: unknown part $part" >&2; exit 2 ;;

@@ -1,11 +1,16 @@
 // Real model weights through mxjit quantize, read back by other people's code.
+#include <sys/wait.h>
+
 #include <cstdlib>
+#include <filesystem>
 
 #include "cli/tensor_file.hpp"
 #include "cli/tool.hpp"
 
 namespace mxjit::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 using RealInput = ToolTest;
 
@@ -106,16 +111,25 @@ TEST_F(RealInput, QuantizedWeightsLoadAndDecodeWithinTheFormatsError) {
   }
 }
 
-TEST_F(RealInput, GpuAndCpuAgreeToTheByte) {
-  const std::string source = environment("MXJIT_REAL_SAFETENSORS");
-  if (source.empty()) GTEST_SKIP() << "MXJIT_REAL_SAFETENSORS names no file of real model weights";
-  if (!has_gpu()) GTEST_SKIP() << "there is no GPU here";
-  ASSERT_EQ(tool({"quantize", source, "cpu.safetensors", "--recipe", "mxfp8", "--device", "cpu"}).status, 0);
-  const Ran ran =
-      tool({"quantize", source, "gpu.safetensors", "--recipe", "mxfp8", "--device", "cuda", "--json"});
-  ASSERT_EQ(ran.status, 0) << ran.err;
-  EXPECT_EQ(ran.json()["device"], "cuda:0");
-  EXPECT_TRUE(read("cpu.safetensors") == read("gpu.safetensors"));
+// tools/real_weights_drill.sh; the real weights are for where there is a GPU.
+TEST_F(RealInput, TheDrillComparesGpuAndCpuToTheByte) {
+  const auto drill = [&](const std::string& program, const std::string& source) {
+    const std::string command = "'" MXJIT_TESTS_DIR "/../tools/real_weights_drill.sh' '" + program + "' '" +
+                                source + "' >'" + path("drill.log").string() + "' 2>&1";
+    return WEXITSTATUS(std::system(command.c_str()));
+  };
+  write("small.safetensors", tensor_file({{"a.weight", "BF16", {2, 32}, ones}}));
+  const std::string small = path("small.safetensors").string(), real = environment("MXJIT_REAL_SAFETENSORS");
+  EXPECT_EQ(drill(MXJIT_TOOL, has_gpu() && !real.empty() ? real : small), has_gpu() ? 0 : 3)
+      << read("drill.log");
+  EXPECT_NE(read("drill.log").find(has_gpu() ? "agree to the byte" : "nothing was compared"),
+            std::string::npos)
+      << read("drill.log");
+  // A program that writes the name of the device.
+  write("program", "#!/bin/sh\nprintf '%s' \"$7\" >\"$3\"\necho '{\"device\": \"cuda:0\"}'\n");
+  fs::permissions(path("program"), fs::perms::owner_all);
+  EXPECT_EQ(drill(path("program").string(), small), 1);
+  EXPECT_NE(read("drill.log").find("differ"), std::string::npos) << read("drill.log");
 }
 
 }  // namespace
