@@ -219,10 +219,16 @@ QuantizePlan Context::plan(const QuantizeOptions& options, const QuantizeArgs& a
   const driver::ScopedCurrent scope(*state.device);
   dispatch::check_pointers(*state.device, options, args);
   const dispatch::QuantizeKey key = dispatch::quantize_key(options, args);
-  return QuantizePlan(state.quantize_plans.get(key, [&] {
+  std::shared_ptr<const QuantizePlan::State> plan = state.quantize_plans.get(key, [&] {
     if (state.trace) state.record(dispatch::problem_of(options, args));
     return state.make_plan(options, key);
-  }));
+  });
+  if (plan->options.groups.count != options.groups.count) {  // a key holds several counts
+    QuantizePlan::State own = *plan;
+    own.options = options;
+    plan = std::make_shared<QuantizePlan::State>(std::move(own));
+  }
+  return QuantizePlan(std::move(plan));
 }
 
 Statistics Context::statistics() const {

@@ -93,6 +93,14 @@ SwigluParams swiglu_params(const QuantizeArgs& args) {
   return swiglu;
 }
 
+/// A plan serves other numbers of groups than the call's that it was made for.
+QuantizeWorkspace workspace_of(const QuantizeRecipe& recipe, const QuantizeArgs& args) {
+  if (!recipe.grouped) return quantize_workspace(recipe.options, args.x);
+  QuantizeOptions options = recipe.options;
+  options.groups.count = static_cast<std::int32_t>(args.offsets.shape[0]);
+  return quantize_workspace(options, args.x);
+}
+
 /// What all launches of a call share. Extents are those of the matrix in memory.
 QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args) {
   const Tensor *q_row = &args.q_row, *s_row = &args.s_row, *q_col = &args.q_col, *s_col = &args.s_col;
@@ -156,7 +164,7 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
     params.groups = static_cast<i32>(args.offsets.shape[0]);
     params.status = static_cast<i32*>(args.status.data);
   }
-  if (const QuantizeWorkspace workspace = quantize_workspace(recipe.options, args.x); workspace.bytes() > 0) {
+  if (const QuantizeWorkspace workspace = workspace_of(recipe, args); workspace.bytes() > 0) {
     auto* const base = static_cast<u8*>(args.workspace.data);
     params.amax_row = reinterpret_cast<u32*>(base);
     params.amax_col = reinterpret_cast<u32*>(base + workspace.row_bytes);
@@ -229,7 +237,7 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const auto launch_counting = [&](std::int64_t blocks) {
     if (blocks > std::numeric_limits<std::int32_t>::max())
       throw Error(ErrorCode::unsupported, "x: more tiles than a grid holds", "x");
-    const auto bytes = static_cast<std::size_t>(quantize_workspace(recipe.options, args.x).bytes());
+    const auto bytes = static_cast<std::size_t>(workspace_of(recipe, args).bytes());
     const auto workspace = reinterpret_cast<CUdeviceptr>(args.workspace.data);
     driver::check(api, api.memset_d8_async(workspace, 0, bytes, stream), "cuMemsetD8Async");
     params.tiles_n = static_cast<u32>(tiles_n);

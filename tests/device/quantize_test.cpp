@@ -78,6 +78,22 @@ TEST_F(QuantizeOnDevice, EveryGrouping) {
     for (int i = 0; i < 3; ++i) expect_reference(problem, make_inputs(problem, random));
 }
 
+// A plan serves numbers of groups up to a power of two; the workspace is that of each call.
+TEST_F(QuantizeOnDevice, OtherNumbersOfGroups) {
+  Random random(9);
+  problem::Quantize quantize;
+  quantize.input.shape = {200, 1000};
+  quantize.recipe.scaling = Scaling::fp32;
+  quantize.recipe.rounding = Rounding::none;
+  quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+  quantize.axes = {.row = true, .col = true};
+  for (const std::int64_t count : {64, 33, 63, 34}) {
+    quantize.groups = problem::MGroups{.count = count, .alignment = 1};
+    const Problem problem = problem::with_defaults({.name = {}, .op = quantize});
+    expect_reference(problem, make_inputs(problem, random));
+  }
+}
+
 // High enough that two passes go strip by strip: strips of one tile, more of them than the passes are apart.
 TEST_F(QuantizeOnDevice, StripsOfHighMatrices) {
   Random random(8);

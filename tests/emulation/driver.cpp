@@ -72,6 +72,7 @@ CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parame
 }
 
 CUresult fill(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream) {
+  if (!is_allocated(reinterpret_cast<const void*>(to), bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto now = [=] { return driver::stub_api().memset_d8_async(to, value, bytes, stream); };
   if (captured == nullptr) return now();
   captured->push_back(now);

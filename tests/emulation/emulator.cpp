@@ -317,6 +317,7 @@ void run(const Program& program, const Grid& grid, const void* parameters) {
 }
 
 void add_allocation(void* memory, std::size_t bytes) { allocations().add(memory, bytes); }
+bool is_allocated(const void* memory, std::size_t bytes) { return allocations().contains(memory, bytes); }
 bool remove_allocation(void* memory) { return allocations().remove(memory); }
 
 }  // namespace mxjit::emulation

@@ -36,6 +36,7 @@ void run(const Program& program, const Grid& grid, const void* parameters);
 
 /// What kernels may touch as device memory.
 void add_allocation(void* memory, std::size_t bytes);
+bool is_allocated(const void* memory, std::size_t bytes);
 /// False for what is no allocation.
 bool remove_allocation(void* memory);
 

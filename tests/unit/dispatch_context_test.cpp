@@ -220,6 +220,24 @@ TEST_F(ContextOnStub, BadCallsLaunchCompileAndLoadNothing) {
   EXPECT_EQ(stub().library_loads, 0U);
 }
 
+// Numbers of groups up to a power of two share a kernel and a place among the plans.
+TEST_F(ContextOnStub, PlansOfOtherNumbersOfGroups) {
+  const auto context = make();
+  const auto grouped = [](std::int32_t count) {
+    QuantizeArgs args = row_args(256, 200);
+    args.offsets = test::tensor(0x40000000, DType::i32, {count});
+    return args;
+  };
+  QuantizeOptions options;
+  for (const std::int32_t count : {4, 3}) {
+    options.groups.count = count;
+    context->plan(options, grouped(count)).launch(grouped(count), stream);
+    context->quantize(options, grouped(count), stream);
+  }
+  EXPECT_EQ(stub().launches, 4U);
+  EXPECT_EQ(compiler_->compiles, 1);
+}
+
 TEST_F(ContextOnStub, AHeldPlanRefusesWhatItWasNotMadeFor) {
   const auto context = make();
   const QuantizePlan plan = context->plan({}, row_args(100, 200));
