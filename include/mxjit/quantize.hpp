@@ -30,7 +30,7 @@ struct QuantizeOptions {
   Rounding rounding = Rounding::rceil;
   ScaleLayout scale_layout = ScaleLayout::plain;
   Axes axes{};
-  Groups groups{};                ///< of 2D problems; not with transposed_input, axes.col and block row
+  Groups groups{};                ///< of 2D problems
   bool transposed_input = false;  ///< x is stored as (N, M), or (E, N, M); all else keeps its meaning
   Pre pre = Pre::none;            ///< with SwiGLU x has 2 * N columns, every output N
   bool emit_high = false;         ///< the value before quantization goes to args.y, too

@@ -47,23 +47,34 @@ struct QuantizeFp32 {
     store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
-      if (threadIdx.x < 32 && (grouped_columns<Config> || report)) {
+      constexpr bool grouped = grouped_columns<Config> || grouped_rows<Config>;
+      if (threadIdx.x < 32 && (grouped || report)) {
         read_groups<Config::group_alignment, Config::block_columns>(p, Config::groups_turned ? p.n : p.m,
                                                                     report, staging.groups);
       }
-      if (grouped_columns<Config>) __syncthreads();
+      if (grouped) __syncthreads();
     }
-    // The one group that owns the tile's rows, or none.
+    // The one group that owns the tile's rows or columns, or none.
     int group = 0;
     if constexpr (grouped_columns<Config>)
       group = staging.groups.owner(lane.tile_row, Lane<Config>::tile_rows, p.m);
+    if constexpr (grouped_rows<Config>)
+      group = staging.groups.owner(lane.tile_column, Lane<Config>::tile_columns, p.n);
     if constexpr (Config::span == Span::block) {
       block_factors<Config>(p, lane, x, staging);
     } else {
       known_factors<Config>(p, lane, group, staging);
     }
     __syncthreads();
-    if constexpr (Config::row) quantize_rows<Config>(p, lane, x, staging);
+    if constexpr (grouped_rows<Config>) {
+      if (group < 0) {
+        quantize_grouped_rows<Config>(p, lane, x, staging);
+      } else {
+        quantize_rows<Config>(p, lane, x, staging);
+      }
+    } else if constexpr (Config::row) {
+      quantize_rows<Config>(p, lane, x, staging);
+    }
     if constexpr (Config::col) {
       quantize_columns<Config>(p, lane, x, group, staging);
       __syncthreads();
@@ -133,17 +144,18 @@ struct QuantizeFp32 {
       if (thread == 0) staging.factor = factor<Config>(p, ptx::ld_relaxed(p.amax_row));
     } else {
       if constexpr (Config::row) {
+        const u32* const amax = p.amax_row + (grouped_rows<Config> && group > 0 ? group * p.m : 0);
         for (int r = thread; r < Lane<Config>::tile_rows; r += Config::threads) {
           const i64 row = lane.tile_row + r;
-          staging.row_factors.of[0][r] = factor<Config>(p, row < p.m ? ptx::ld_relaxed(p.amax_row + row) : 0);
+          staging.row_factors.of[0][r] = factor<Config>(p, row < p.m ? ptx::ld_relaxed(amax + row) : 0);
         }
       }
       if constexpr (Config::col) {
         if (grouped_columns<Config> && group < 0) return;
+        const u32* const amax = p.amax_col + (grouped_columns<Config> ? group * p.n : 0);
         for (int c = thread; c < Lane<Config>::tile_columns; c += Config::threads) {
           const i64 column = lane.tile_column + c;
-          staging.col_factors.of[c] =
-              factor<Config>(p, column < p.n ? ptx::ld_relaxed(p.amax_col + group * p.n + column) : 0);
+          staging.col_factors.of[c] = factor<Config>(p, column < p.n ? ptx::ld_relaxed(amax + column) : 0);
         }
       }
     }
@@ -177,6 +189,33 @@ struct QuantizeFp32 {
       store_lane_row<Config>(p, lane, r,
                              {scaled_bytes<Config::format, N>(x[r][0], x[r][1], f),
                               scaled_bytes<Config::format, N>(x[r][2], x[r][3], f)});
+    }
+  }
+
+  /// Where several groups own the lane's columns, or none does: then their bytes are zero.
+  template <class Config, class Pair>
+  static __device__ __forceinline__ void quantize_grouped_rows(const Params& p, const Lane<Config>& lane,
+                                                               const Pair (&x)[Config::rows_per_lane][4],
+                                                               const Staging<Config>& staging) {
+    using N = Pairs<Config::input>;
+    // Row by row, for the elements of one row are as many as registers are left for.
+#pragma unroll
+    for (int r = 0; r < Config::rows_per_lane; ++r) {
+      if (r >= lane.rows) continue;
+      u8* const to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
+#pragma unroll 1
+      for (int c = 0; c < lane.columns;) {
+        const int group = staging.groups.find(lane.column + c);
+        const bool owned = group < staging.groups.count;
+        const i64 last = owned ? staging.groups.ends[group] - lane.column : lane.columns;
+        const int end = last < lane.columns ? static_cast<int>(last) : lane.columns;
+        const float f =
+            factor<Config>(p, owned ? ptx::ld_relaxed(p.amax_row + group * p.m + lane.row + r) : 0);
+        const u64 bytes = u64{scaled_bytes<Config::format, N>(x[r][2], x[r][3], f)} << 32 |
+                          scaled_bytes<Config::format, N>(x[r][0], x[r][1], f);
+#pragma unroll 1
+        for (; c < end; ++c) ptx::st_global(to + c, static_cast<u8>(owned ? bytes >> 8 * c : 0));
+      }
     }
   }
 
@@ -295,7 +334,18 @@ struct QuantizeFp32 {
             });
       }
     } else {
-      if constexpr (Config::row) {
+      if constexpr (grouped_rows<Config>) {
+        // Groups may be empty: the tiles of a row share them all.
+        const i64 first = lane.tile_column / Lane<Config>::tile_columns;
+        const i64 step = p.n > 0 ? ceil_div(p.n, Lane<Config>::tile_columns) : 1;
+        for (i64 group = first; group < p.groups; group += step) {
+          for (int r = thread; r < Lane<Config>::tile_rows; r += Config::threads) {
+            const i64 at = group * p.m + lane.tile_row + r;
+            if (lane.tile_row + r < p.m)
+              store_float(s_row + at, scale_of(factor<Config>(p, ptx::ld_relaxed(p.amax_row + at))));
+          }
+        }
+      } else if constexpr (Config::row) {
         for (int r = thread; r < Lane<Config>::tile_rows && lane.tile_column == 0; r += Config::threads) {
           if (lane.tile_row + r < p.m)
             store_float(s_row + lane.tile_row + r, scale_of(staging.row_factors.of[0][r]));

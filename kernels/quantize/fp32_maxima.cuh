@@ -17,7 +17,7 @@ template <class Config>
 struct MaximaStaging {
   NormStaging<Config> norm;
   MaximaExchange<Config> exchange;
-  typename If<grouped_columns<Config>, GroupTable<Config::max_groups>>::type groups;
+  typename If<grouped_columns<Config> || grouped_rows<Config>, GroupTable<Config::max_groups>>::type groups;
 };
 
 struct Fp32Maxima {
@@ -48,12 +48,25 @@ struct Fp32Maxima {
       row_maxima<Config>(lane, x, staging.exchange, maxima);
       if (threadIdx.x == 0) raise(p.amax_row, largest_of<N>(maxima[0]));
     } else {
-      if constexpr (Config::row) rows<Config>(p, lane, x, staging);
-      if constexpr (grouped_columns<Config>) {
+      constexpr bool grouped = grouped_columns<Config> || grouped_rows<Config>;
+      if constexpr (grouped) {
         if (threadIdx.x < 32) {
-          read_groups<Config::group_alignment, Config::block_columns>(p, p.m, false, staging.groups);
+          read_groups<Config::group_alignment, Config::block_columns>(p, Config::groups_turned ? p.n : p.m,
+                                                                      false, staging.groups);
         }
         __syncthreads();
+      }
+      if constexpr (grouped_rows<Config>) {
+        const int group = staging.groups.owner(lane.tile_column, Lane<Config>::tile_columns, p.n);
+        if (group < 0) {
+          rows_of_groups<Config>(p, lane, x, staging);
+        } else {
+          rows<Config>(p, lane, x, group, staging);
+        }
+      } else if constexpr (Config::row) {
+        rows<Config>(p, lane, x, 0, staging);
+      }
+      if constexpr (grouped_columns<Config>) {
         const int group = staging.groups.owner(lane.tile_row, Lane<Config>::tile_rows, p.m);
         if (group < 0) {
           columns_of_groups<Config>(p, lane, x, staging);
@@ -73,7 +86,7 @@ struct Fp32Maxima {
 
   template <class Config, class Pair>
   static __device__ __forceinline__ void rows(const Params& p, const Lane<Config>& lane,
-                                              const Pair (&x)[Config::rows_per_lane][4],
+                                              const Pair (&x)[Config::rows_per_lane][4], int group,
                                               Staging<Config>& staging) {
     using N = Pairs<Config::input>;
     Pair maxima[Config::rows_per_lane / 2];
@@ -82,7 +95,7 @@ struct Fp32Maxima {
     const int own = lane.index % 16;
     const Pair mine = pick(maxima, own / 2);
     const Pair one = own % 2 == 0 ? N::lows(mine, mine) : N::highs(mine, mine);
-    if (own < lane.rows) raise(p.amax_row + lane.row + own, largest_of<N>(one));
+    if (own < lane.rows) raise(p.amax_row + group * p.m + lane.row + own, largest_of<N>(one));
   }
 
   template <class Config, class Pair>
@@ -95,6 +108,33 @@ struct Fp32Maxima {
       const i64 column = lane.tile_column + c;
       if (column < p.n) raise(p.amax_col + group * p.n + column, largest_of<N>(one));
     });
+  }
+
+  /// Of a tile whose columns several groups own, or none does: every lane by itself.
+  template <class Config, class Pair>
+  static __device__ __forceinline__ void rows_of_groups(const Params& p, const Lane<Config>& lane,
+                                                        const Pair (&x)[Config::rows_per_lane][4],
+                                                        const Staging<Config>& staging) {
+    using N = Pairs<Config::input>;
+#pragma unroll 1
+    for (int c = 0; c < lane.columns;) {
+      const int group = staging.groups.find(lane.column + c);
+      if (group == staging.groups.count) break;
+      const i64 last = staging.groups.ends[group] - lane.column;
+      const int end = last < lane.columns ? static_cast<int>(last) : lane.columns;
+      u32* amax = p.amax_row + group * p.m + lane.row;
+#pragma unroll
+      for (int r = 0; r < Config::rows_per_lane; ++r) {
+        Pair most = {};
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          if (2 * w >= c && 2 * w < end) most = N::max_abs(most, N::lows(x[r][w], x[r][w]));
+          if (2 * w + 1 >= c && 2 * w + 1 < end) most = N::max_abs(most, N::highs(x[r][w], x[r][w]));
+        }
+        if (r < lane.rows) raise(amax + r, largest_of<N>(most));
+      }
+      c = end;
+    }
   }
 
   /// Of a tile whose rows several groups own, or none does: every lane by itself.

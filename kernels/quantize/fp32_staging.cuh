@@ -17,6 +17,11 @@ template <class Config>
 inline constexpr bool grouped_columns =
     Config::span == Span::row&& Config::col&& Config::group_alignment > 0 && !Config::groups_turned;
 
+/// Likewise where groups are of columns of x: inside each, rows have scales of their own.
+template <class Config>
+inline constexpr bool grouped_rows =
+    Config::span == Span::row&& Config::row&& Config::group_alignment > 0 && Config::groups_turned;
+
 /// One factor serves the whole tile.
 template <class Config>
 inline constexpr bool one_factor = Config::span == Span::tensor || Config::block_rows == 128;

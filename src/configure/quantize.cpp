@@ -1,27 +1,13 @@
 #include "configure/quantize.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "configure/quantize_shared.hpp"
-#include "mxjit/error.hpp"
 
 namespace mxjit::configure {
 namespace {
 
 using problem::InputLayout;
-
-[[noreturn]] void refuse(std::string_view field, std::string_view what) {
-  throw Error(ErrorCode::unsupported, fmt::format("{}: no kernel in this version for {}", field, what),
-              std::string(field));
-}
-
-void refuse_what_has_no_kernel(const problem::Quantize& problem) {
-  if (problem.groups && problem.input_layout == InputLayout::col && problem.axes.col &&
-      problem.recipe.block.kind == Block::Kind::row)
-    refuse("/groups", "float scales of columns inside the groups of a transposed input");
-}
 
 constexpr bool is_block(const Block& block, std::int32_t rows, std::int32_t cols) {
   return block.rows == rows && block.cols == cols;
@@ -98,7 +84,6 @@ Configuration norm_configuration(const problem::Quantize& problem, const Quantiz
 }  // namespace
 
 std::vector<Configuration> configure_quantize(const problem::Quantize& problem, const Profile& profile) {
-  refuse_what_has_no_kernel(problem);
   const QuantizeMatrix matrix = matrix_in_memory(problem);
   if (is_normalized(problem)) return {norm_configuration(problem, matrix)};
   if (problem.recipe.scaling == Scaling::fp32) return configure_quantize_fp32(problem, profile);

@@ -34,6 +34,7 @@ TileGeometry fp32_row_geometry(const Quantize& problem, std::int64_t n) {
                          : problem.emit_high || problem.input.dtype == DType::fp32 ? 2
                                                                                    : 4;
   if (block.kind == Block::Kind::tensor || block.rows > 1) return square_geometry(min_blocks);
+  if (block.kind == Block::Kind::row && problem.groups) return square_geometry(2);  // groups inside a row
   // Transposed scales of a column of blocks are 128 in a row.
   if (problem.recipe.scale_layout == ScaleLayout::mn_major)
     return computed ? square_geometry(min_blocks) : TileGeometry{8, 8, 1, min_blocks};
@@ -111,7 +112,8 @@ std::vector<Configuration> configure_quantize_fp32(const Quantize& problem, cons
   const Block::Kind kind = problem.recipe.block.kind;
   std::vector<Configuration> all;
   const bool transposed = problem.input_layout == problem::InputLayout::col;
-  const bool turned = turns_rows(transposed, is_computed(problem), problem.emit_high);
+  const bool turned =
+      turns_rows(transposed, is_computed(problem), problem.emit_high, problem.groups.has_value());
   if (kind == Block::Kind::row && !matrix.col && !turned) {
     // The choice changes where a row fills all lanes of a warp once more, and no more past the longest held.
     const std::int64_t step = lanes * unit(problem), longest = step * 16 * most_units + 1;

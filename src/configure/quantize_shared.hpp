@@ -48,9 +48,10 @@ inline bool is_normalized(const problem::Quantize& problem) {
   return std::holds_alternative<problem::RmsNorm>(problem.pre);
 }
 
-/// A kernel that holds rows alone on chip neither turns what it writes nor finds gates and ups in other rows.
-constexpr bool turns_rows(bool transposed, bool computed, bool emit_high) {
-  return transposed && (computed || emit_high);
+/// A kernel that holds rows alone on chip neither turns what it writes, nor finds gates and ups in other
+/// rows, nor has groups inside a row.
+constexpr bool turns_rows(bool transposed, bool computed, bool emit_high, bool grouped) {
+  return transposed && (computed || emit_high || grouped);
 }
 
 /// How many thread blocks of 128 at once compute panels, operands of several rows on their way, or write them

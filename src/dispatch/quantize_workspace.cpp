@@ -34,19 +34,21 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
   }
   const bool row = options.transposed_input ? options.axes.col : options.axes.row;
   const bool col = options.transposed_input ? options.axes.row : options.axes.col;
-  const bool computed = options.pre != Pre::none;
+  const bool computed = options.pre != Pre::none, grouped = options.groups.count > 0;
   const bool spans = options.scaling == Scaling::fp32 && options.block.kind != Block::Kind::extents;
   const bool one = spans && options.block.kind == Block::Kind::tensor;
   // Rows alone are held on chip.
   const bool passes =
-      one || (spans && (col || normalized ||
-                        configure::turns_rows(options.transposed_input, computed, options.emit_high)));
+      one ||
+      (spans && (col || normalized ||
+                 configure::turns_rows(options.transposed_input, computed, options.emit_high, grouped)));
   if (one) {
     workspace.row_bytes = words(1, 1);
   } else if (passes) {
-    if (row) workspace.row_bytes = words(experts, m);
-    const bool grouped = options.groups.count > 0 && !options.transposed_input;
-    if (col) workspace.col_bytes = words(grouped ? options.groups.count : experts, n);
+    // Inside each group, down the logical columns.
+    const std::int64_t groups = grouped ? options.groups.count : experts;
+    if (row) workspace.row_bytes = words(options.transposed_input ? groups : experts, m);
+    if (col) workspace.col_bytes = words(options.transposed_input ? experts : groups, n);
   }
   // A word for the grid, and one a strip, which is a tile or more across.
   if (passes && !normalized) workspace.progress_bytes = one ? words(2, 1) : words(strips_of(n) + 1, 1);

@@ -217,6 +217,12 @@ INSTANTIATE_TEST_SUITE_P(Norm, Fp32Kernels,
                                          Case{"fp32", "\"tensor\"", norm, turned_experts},
                                          Case{"bf16", mn_major, norm_rows},
                                          Case{"fp32", "[128, 128]", norm}));
+INSTANTIATE_TEST_SUITE_P(TurnedGroups, Fp32Kernels,
+                         testing::Values(Case{"bf16", groups, both, turned},
+                                         Case{"fp16", groups, col, turned},
+                                         Case{"fp32", groups, both, turned},
+                                         Case{"fp32", groups, gpt_oss, turned},
+                                         Case{"bf16", groups, norm, turned}));
 // Rows of every length, the longest of them too long to hold.
 INSTANTIATE_TEST_SUITE_P(RowLengthsLong, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"row\"", row, any_row},

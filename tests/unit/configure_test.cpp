@@ -92,6 +92,10 @@ TEST(Configure, FloatScalesThatSpanMoreThanATileTakeTwoPasses) {
   EXPECT_EQ(kernels(with_float_scales(row, R"(["col"])", shape, "col")), rows);
   EXPECT_EQ(kernels(with_float_scales(row, R"(["row"])", shape, "col")), two_passes);
   EXPECT_EQ(kernels(with_float_scales(row, R"(["row", "col"])", shape)), two_passes);
+  const std::string grouped = row + R"(, "groups": {"count": 3, "alignment": 1})";
+  EXPECT_EQ(kernels(with_float_scales(grouped, R"(["row"])", shape)), rows);
+  EXPECT_EQ(kernels(with_float_scales(grouped, R"(["col"])", shape, "col")), two_passes)
+      << "groups inside a row";
   EXPECT_EQ(kernels(with_float_scales(tensor, R"(["row"])", shape)), two_passes);
 }
 
@@ -160,13 +164,6 @@ TEST(Configure, RefusesByName) {
     }
     return "nothing";
   };
-  const auto turned_groups = [](const char* axes) {
-    return problem::parse(
-        R"({"schema": 1, "op": "quantize", "scaling": "fp32", "block": "row", "groups": {"count": 3}, "axes": )" +
-        std::string(axes) + R"(, "input": {"dtype": "bf16", "shape": [64, 96], "layout": "col"}})");
-  };
-  EXPECT_EQ(refused(turned_groups(R"(["row", "col"])")), "/groups");
-  EXPECT_EQ(refused(turned_groups(R"(["row"])")), "nothing");
   EXPECT_EQ(refused(quantize(std::string(bf16) + R"(, "pre": {"kind": "rmsnorm", "eps": 1e-6})")), "nothing");
   const auto padding = [](const std::string& groups) {
     return problem::parse(
