@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <latch>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -169,6 +170,29 @@ TEST_F(Capi, EveryFieldReachesTheCall) {
   args.x = tensor(0x10000000, MXJIT_BF16, {200, 100});
   EXPECT_EQ(mxjit_quantize(context_, &options, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
 
+  options = MXJIT_QUANTIZE_OPTIONS_INIT;
+  options.pre = MXJIT_PRE_SWIGLU_INTERLEAVED;
+  options.emit_high = 1;
+  args = row_args(100, 200);
+  args.swiglu_limit = 7.0;
+  expect_refused(mxjit_quantize(context_, &options, &args, stream), "q_row");
+  args.x = tensor(0x10000000, MXJIT_BF16, {100, 400});
+  expect_refused(mxjit_quantize(context_, &options, &args, stream), "y");
+  args.y = tensor(0x60000000, MXJIT_BF16, {100, 200});
+  EXPECT_EQ(mxjit_quantize(context_, &options, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
+  args.swiglu_alpha = std::numeric_limits<double>::infinity();
+  expect_refused(mxjit_quantize(context_, &options, &args, stream), "swiglu_alpha");
+
+  options = MXJIT_QUANTIZE_OPTIONS_INIT;
+  options.pre = MXJIT_PRE_RMSNORM;
+  args = row_args(100, 200);
+  args.weight = tensor(0x60000000, MXJIT_BF16, {200});
+  size_t workspace = 0;
+  EXPECT_EQ(mxjit_quantize_workspace_size(&options, &args, &workspace), MXJIT_SUCCESS);
+  EXPECT_EQ(workspace, 1280U);
+  args.workspace = tensor(0x70000000, MXJIT_U8, {static_cast<std::int64_t>(workspace)});
+  EXPECT_EQ(mxjit_quantize(context_, &options, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
+
   mxjit_gemm_options gemm = rowwise();
   gemm.a_mn_major = gemm.b_mn_major = 1;
   gemm.accumulation = MXJIT_ACCUMULATION_EXACT;
@@ -240,6 +264,7 @@ TEST_F(Capi, ValuesOutsideTheirSetAreRefusedByName) {
     expect_refused(quantize(&mxjit_quantize_options::rounding, bad), "options.rounding");
     expect_refused(quantize(&mxjit_quantize_options::scale_layout, bad), "options.scale_layout");
     expect_refused(quantize(&mxjit_quantize_options::axes, bad), "options.axes");
+    expect_refused(quantize(&mxjit_quantize_options::pre, bad), "options.pre");
     expect_refused(quantize(&mxjit_quantize_options::reserved, bad), "options.reserved");
     mxjit_quantize_args other = args;
     other.s_row.dtype = bad;

@@ -238,6 +238,21 @@ TEST_F(ContextOnStub, PlansOfOtherNumbersOfGroups) {
   EXPECT_EQ(compiler_->compiles, 1);
 }
 
+TEST_F(ContextOnStub, AHeldPlanOfSwigluTakesAnyLimitWhereItHasOne) {
+  const auto context = make();
+  const QuantizeOptions options{.pre = Pre::swiglu};
+  QuantizeArgs args = row_args(100, 200);
+  args.x.shape[1] = 400;
+  args.x.data = reinterpret_cast<void*>(0x50000000);
+  args.swiglu_limit = 7.0;
+  const QuantizePlan plan = context->plan(options, args);
+  args.swiglu_limit = 3.0;
+  args.swiglu_alpha = 1.702;
+  EXPECT_NO_THROW(plan.launch(args, stream));
+  args.swiglu_limit.reset();
+  expect_error(ErrorCode::invalid_argument, "swiglu_limit", [&] { plan.launch(args, stream); });
+}
+
 TEST_F(ContextOnStub, AHeldPlanRefusesWhatItWasNotMadeFor) {
   const auto context = make();
   const QuantizePlan plan = context->plan({}, row_args(100, 200));
