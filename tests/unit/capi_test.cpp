@@ -190,7 +190,9 @@ TEST_F(Capi, EveryFieldReachesTheCall) {
   size_t workspace = 0;
   EXPECT_EQ(mxjit_quantize_workspace_size(&options, &args, &workspace), MXJIT_SUCCESS);
   EXPECT_EQ(workspace, 1280U);
-  args.workspace = tensor(0x70000000, MXJIT_U8, {static_cast<std::int64_t>(workspace)});
+  alignas(256) std::array<unsigned char, 1280> memory;  // the launch zeroes it
+  args.workspace = tensor(reinterpret_cast<std::uintptr_t>(memory.data()), MXJIT_U8,
+                          {static_cast<std::int64_t>(workspace)});
   EXPECT_EQ(mxjit_quantize(context_, &options, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
 
   mxjit_gemm_options gemm = rowwise();
