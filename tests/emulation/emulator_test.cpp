@@ -139,9 +139,9 @@ TEST(Emulator, MultipliesFragments) {
 }
 
 TEST(Emulator, RefusesWhatADeviceLeavesToChance) {
-  expect_refused("if (threadIdx.x % 2) ptx::shfl_xor(1, 1); else ptx::shfl_up(1, 1);",
+  expect_refused("if (threadIdx.x % 2) ptx::shfl_xor(1U, 1); else ptx::shfl_up(1, 1);",
                  "others of its warp in");
-  expect_refused("if (threadIdx.x != 7) ptx::shfl_xor(1, 1);", "left while lanes of its warp wait");
+  expect_refused("if (threadIdx.x != 7) ptx::shfl_xor(1U, 1);", "left while lanes of its warp wait");
   expect_refused("if (threadIdx.x < 40) mxjit_services->barrier(1, 64);", "no thread can go on");
   expect_refused("ptx::st_global(p.out + p.count, 1u);", "outside every allocation");
   expect_refused("ptx::ld_nc_v4(p.out + 1);", "not aligned to 16 bytes");
