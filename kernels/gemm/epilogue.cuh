@@ -238,7 +238,6 @@ __device__ void store_tile(const ptx::TensorMap& map, const GemmArguments& g, fl
   const float a[2] = {g.alpha * row_factors.value[0], g.alpha * row_factors.value[1]};
 
   if constexpr (Config::b_span == FactorSpan::row) warpgroup_sync(group);
-  if (tile_row + warp * 16 >= g.m) return;
   float4 b{1.0f, 1.0f, 1.0f, 1.0f};
 #pragma unroll
   for (int j = 0; j < registers / 4; ++j) {
