@@ -134,7 +134,7 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
   };
   const std::int64_t element = args.x.dtype == DType::fp32 ? 4 : 2;
   narrow(wide_x, params.x, params.ld_x * element, 16);
-  if (recipe.options.pre == Pre::swiglu) narrow(wide_x, params.x, params.swiglu.up * element, 16);
+  narrow(wide_x, params.x, params.swiglu.up * element, 16);
   const unsigned codes = recipe.blocked ? 16 : 4;
   if (recipe.row) {
     params.q_row = static_cast<u8*>(q_row->data);

@@ -173,6 +173,22 @@ TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
     }
 }
 
+// Rows of gates whose pitch is a multiple of 16 bytes, where that of the rows of ups between them is not.
+TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
+  Random random(39);
+  for (const DType dtype : dtypes)
+    for (const std::int64_t m : {140, 250, 262}) {
+      Quantize quantize;
+      quantize.input.dtype = dtype;
+      quantize.input.shape = {m, 130};
+      quantize.input_layout = InputLayout::col;
+      quantize.axes = {.row = true, .col = true};
+      quantize.pre = Swiglu{.interleave = true, .alpha = 1.0, .limit = {}};
+      const Problem problem = of(quantize);
+      expect_reference(problem, make_inputs(problem, random));
+    }
+}
+
 // Whatever the size of the numbers, with and without eps; rows of zeros, of one NaN, of one infinity.
 TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
   Random random(36);
