@@ -33,6 +33,14 @@ problem::Quantize quantization(const Sizes& shape, Axes axes) {
   return quantize;
 }
 
+OpCase with_pre(OpCase one, const problem::Pre& pre, const char* name) {
+  problem::Quantize quantize = quantize_of(one);
+  quantize.pre = pre;
+  one.problem = problem::with_defaults({"", std::move(quantize)});
+  one.name = fmt::format("{} {}", name, one.name);
+  return one;
+}
+
 }  // namespace
 
 OpCase mx_case(const Sizes& shape, Axes axes, Rounding rounding, ScaleLayout layout) {
@@ -117,13 +125,9 @@ OpCase pad_case(const Sizes& shape, const std::vector<std::int32_t>& ends, std::
   return made;
 }
 
-OpCase with_swiglu(OpCase one) {
-  problem::Quantize quantize = quantize_of(one);
-  quantize.pre = problem::Swiglu{};
-  one.problem = problem::with_defaults({"", std::move(quantize)});
-  one.name = "swiglu " + one.name;
-  return one;
-}
+OpCase with_swiglu(OpCase one) { return with_pre(std::move(one), problem::Swiglu{}, "swiglu"); }
+
+OpCase with_rmsnorm(OpCase one) { return with_pre(std::move(one), problem::RmsNorm{}, "rmsnorm"); }
 
 OpCase with_axes(OpCase one, Axes axes) {
   std::get<problem::Quantize>(one.problem.op).axes = axes;

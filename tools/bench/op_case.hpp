@@ -44,6 +44,8 @@ inline const problem::Quantize& quantize_of(const OpCase& one) {
 }
 /// The quantization of SwiGLU of x, gate before up: half as many columns come out.
 OpCase with_swiglu(OpCase one);
+/// The quantization of x after RMSNorm with a weight.
+OpCase with_rmsnorm(OpCase one);
 /// One axis of a quantization of two.
 OpCase with_axes(OpCase one, Axes axes);
 
