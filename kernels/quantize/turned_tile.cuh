@@ -38,7 +38,7 @@ struct alignas(16) TurnedTile {
         if (column < columns_left)
           ptx::st_global(to, *reinterpret_cast<const Vector4*>(bytes + offset(column, chunk)));
       }
-    } else {
+    } else if (chunk * 16 < rows_left) {
 #pragma unroll 1
       for (int i = 0; i < count * 16; ++i) {
         const int column = first + i / 16 * step, b = i % 16;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <span>
 
@@ -129,7 +130,9 @@ Span check_scales(const char* name, const Tensor& tensor, Scaling scaling, const
 }
 
 void check_pointer(const driver::DeviceContext& device, const char* name, const Tensor& tensor) {
-  if (tensor.data == nullptr) return;  // a tensor without elements
+  // A tensor without elements may be anywhere.
+  const auto end = tensor.shape.begin() + tensor.rank;
+  if (tensor.data == nullptr || std::find(tensor.shape.begin(), end, 0) != end) return;
   int ordinal = -1;
   const CUresult result = device.api().pointer_get_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                                              reinterpret_cast<CUdeviceptr>(tensor.data));
