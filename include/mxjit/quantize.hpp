@@ -18,7 +18,7 @@ struct Groups {
 /// What happens to x before it is quantized. The value, computed in double and rounded once to bf16, is what
 /// is quantized. swiglu: gate * sigmoid(alpha * gate) * up, gate and up being the halves of x's rows;
 /// swiglu_interleaved: they alternate, gate first. rmsnorm: x / sqrt(mean of the row's squares + eps) *
-/// weight.
+/// weight; the squares are added in any order, which may decide what lies in the middle between two numbers.
 enum class Pre : std::uint8_t { none, swiglu, swiglu_interleaved, rmsnorm };
 
 /// What a quantization produces. Numerics: README.md of include/mxjit. Every field selects a kernel; none is

@@ -51,7 +51,8 @@ TensorMap make_inputs(const problem::Problem& problem, Random& random);
 std::vector<std::int32_t> random_ends(std::int64_t count, std::int64_t limit, std::int64_t alignment,
                                       Random& random);
 HostTensor words(const std::vector<std::int32_t>& values);
-/// A tensor of such values.
-HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Random& random);
+/// A tensor of such values, or of finite ones near 1 that are all alike.
+HostTensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, Random& random,
+                         bool alike = false);
 
 }  // namespace mxjit::device
