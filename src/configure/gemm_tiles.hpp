@@ -25,23 +25,23 @@ inline constexpr std::array<GemmTile, 10> promote_tiles = {{{192, 128, 1, 1, 4, 
                                                             {128, 224, 2, 1, 4, 4, 765, 2000},
                                                             {128, 160, 1, 1, 5, 5, 541, 1600},
                                                             {128, 128, 1, 1, 6, 2, 450, 1400},
-                                                            {64, 192, 1, 1, 6, 3, 420, 3500},
+                                                            {64, 192, 1, 1, 6, 3, 420, 5000},
                                                             {64, 128, 1, 1, 8, 2, 300, 700},
-                                                            {64, 128, 1, 2, 7, 2, 240, 1300},
+                                                            {64, 128, 1, 2, 7, 2, 240, 2100},
                                                             {64, 64, 1, 1, 12, 1, 152, 1430},
                                                             {64, 64, 1, 2, 12, 1, 108, 2340}}};
 // A part of the columns lies inside one 128-block of B.
 inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, 1, 4, 2, 640, 1800},
                                                          {128, 256, 2, 1, 4, 1, 930, 2200},
                                                          {128, 128, 1, 1, 6, 2, 490, 1400},
-                                                         {64, 128, 1, 2, 7, 2, 250, 1200},
+                                                         {64, 128, 1, 2, 7, 2, 250, 1400},
                                                          {64, 64, 1, 1, 12, 1, 180, 2180},
                                                          {64, 64, 1, 2, 12, 1, 116, 2620}}};
 
 /// Waves of tiles, each as long as its arithmetic or as its operands take to arrive.
 constexpr std::int64_t modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n,
                                    std::int64_t k_blocks, int sm_count) {
-  constexpr std::int64_t bytes_per_ns = 72;  // into one multiprocessor
+  constexpr std::int64_t bytes_per_ns = 145;  // into one multiprocessor
   const std::int64_t tiles = ((m + tile.m - 1) / tile.m) * ((n + tile.n - 1) / tile.n);
   const std::int64_t waves = (tiles + sm_count - 1) / sm_count;
   const std::int64_t loads = (std::min<std::int64_t>(m, tile.m) + std::min<std::int64_t>(n, tile.n)) * 128;

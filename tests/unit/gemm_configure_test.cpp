@@ -155,6 +155,7 @@ TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
   EXPECT_EQ(tile(16, 4096, 7168).k_split, 2);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
   traits.accumulation = Accumulation::promote;
+  EXPECT_EQ(tile(64, 4096, 7168).k_split, 2);
   EXPECT_EQ(tile(8192, 8192, 8192).m, 192);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
 }
