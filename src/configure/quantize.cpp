@@ -28,6 +28,7 @@ TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
   // A blocked tile of codes covers 128 rows.
   if (tall) return {16, 4, 1, min_blocks};
   if (problem.recipe.scale_layout == ScaleLayout::blocked) return {8, 8, 1, min_blocks};
+  if (is_light(problem)) return wide_geometry(n, 5, 4);
   return wide_geometry(n, min_blocks);
 }
 

@@ -54,9 +54,17 @@ constexpr bool turns_rows(bool transposed, bool computed, bool emit_high, bool g
   return transposed && (computed || emit_high || grouped);
 }
 
+/// SwiGLU that needs few registers: no limit, nothing else to write or to find elsewhere.
+inline bool is_light(const problem::Quantize& problem) {
+  const auto* swiglu = std::get_if<problem::Swiglu>(&problem.pre);
+  return swiglu != nullptr && !swiglu->limit && !problem.emit_high && problem.input.dtype == DType::bf16 &&
+         problem.input_layout == problem::InputLayout::row && problem.recipe.scaling == Scaling::mx;
+}
+
 /// How many thread blocks of 128 at once compute panels, operands of several rows on their way, or write them
 /// in bf16 besides.
 inline int fused_min_blocks(const problem::Quantize& problem) {
+  if (is_light(problem)) return 4;
   return is_computed(problem) && problem.input.dtype != DType::fp32 ? 3 : 2;
 }
 
