@@ -102,6 +102,8 @@ struct QuantizeMx {
   static __device__ __forceinline__ void store_axis_codes(const Params& p, const Lane<Config>& lane,
                                                           const Staging<Config>& staging,
                                                           const CodeTile* tiles, const ScaleMatrix& s) {
+    // Groups of rows without elements have no codes; the grid runs for their ends.
+    if (Config::group_alignment > 0 && (Config::groups_turned ? p.m : p.n) == 0) return;
     if constexpr (along_m && places_m<Config>) {
       store_grouped_row_codes<128 / Config::block_columns, Config::threads>(staging.groups, tiles[0], s,
                                                                             p.groups, number_of(p, lane));

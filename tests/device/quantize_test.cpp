@@ -94,6 +94,25 @@ TEST_F(QuantizeOnDevice, OtherNumbersOfGroups) {
   }
 }
 
+// Nothing is written, and the guard zones around nothing stay as they were.
+TEST_F(QuantizeOnDevice, GroupsOfRowsWithoutElements) {
+  Random random(10);
+  for (const std::int32_t extent : {32, 128})
+    for (const std::int32_t rows : {1, extent})
+      for (const int alignment : {1, 32, 128}) {
+        problem::Quantize quantize;
+        quantize.input.shape = {300, 0};
+        quantize.recipe.block = {.rows = rows, .cols = extent};
+        quantize.recipe.scale_layout = ScaleLayout::blocked;
+        // Tall blocks must not reach over a group's end.
+        quantize.axes = {.row = true, .col = alignment % rows == 0 && alignment % extent == 0};
+        if (alignment % rows != 0) continue;
+        quantize.groups = problem::MGroups{.count = 5, .alignment = alignment};
+        const Problem problem = problem::with_defaults({.name = {}, .op = quantize});
+        expect_reference(problem, make_inputs(problem, random));
+      }
+}
+
 // High enough that two passes go strip by strip: strips of one tile, more of them than the passes are apart.
 TEST_F(QuantizeOnDevice, StripsOfHighMatrices) {
   Random random(8);
