@@ -150,7 +150,7 @@ TEST_F(FusionOnDevice, EveryForm) {
 TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
   Random random(32);
   Quantize quantize;
-  quantize.input.shape = small() ? problem::Shape{256, 512} : problem::Shape{4096, 4096};
+  quantize.input.shape = small() ? problem::Shape{256, 512} : problem::Shape{1024, 1024};
   quantize.axes = {.row = true, .col = true};
   quantize.emit_high = true;
   std::vector<Swiglu> forms;
@@ -193,7 +193,7 @@ TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
 TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
   Random random(36);
   Quantize quantize;
-  quantize.input.shape = small() ? problem::Shape{130, 520} : problem::Shape{4096, 4096};
+  quantize.input.shape = small() ? problem::Shape{130, 520} : problem::Shape{1024, 2048};
   quantize.axes = {.row = true, .col = true};
   quantize.emit_high = true;
   for (const DType dtype : dtypes)
