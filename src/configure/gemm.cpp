@@ -154,7 +154,7 @@ std::int64_t general_passes(const GemmTraits& traits) {
 struct RegisterSplit {
   std::int64_t copy, math;
 };
-constexpr std::array<RegisterSplit, 5> register_splits = {{{0, 0}, {0, 0}, {40, 232}, {32, 160}, {0, 0}}};
+constexpr std::array<RegisterSplit, 4> register_splits = {{{0, 0}, {0, 0}, {40, 232}, {32, 160}}};
 
 bool promises_bulk(const problem::TensorSpec& tensor) {
   return tensor.align.has_value() && *tensor.align == 16;

@@ -53,15 +53,10 @@ Configuration configuration_of(const problem::Quantize& problem, const QuantizeM
   Configuration configuration;
   configuration.kernel = "quantize/mx";
   configuration.constants = {
-      {"row", matrix.row},
-      {"col", matrix.col},
-      {"batched", problem.input.shape.size() == 3},
-      {"format", enumerator("Format", to_string(problem.recipe.format))},
-      {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
-      {"scale_layout", enumerator("ScaleLayout", to_string(problem.recipe.scale_layout))},
       {"block_rows", std::int64_t{problem.recipe.block.rows}},
       {"block_columns", std::int64_t{problem.recipe.block.cols}},
   };
+  add_constants(configuration, problem, matrix);
   add_values(configuration, problem);
   add_constants(configuration, problem.groups);
   add_constants(configuration, geometry);

@@ -91,16 +91,11 @@ Configuration fp32_tiles(const char* kernel, const Quantize& problem, const Quan
   Configuration configuration;
   configuration.kernel = kernel;
   configuration.constants = {
-      {"row", matrix.row},
-      {"col", matrix.col},
-      {"batched", problem.input.shape.size() == 3},
-      {"format", enumerator("Format", to_string(problem.recipe.format))},
-      {"rounding", enumerator("Rounding", to_string(problem.recipe.rounding))},
-      {"scale_layout", enumerator("ScaleLayout", to_string(problem.recipe.scale_layout))},
       {"span", enumerator("Span", span_name(block.kind))},
       {"block_rows", block_rows},
       {"block_columns", std::int64_t{128}},
   };
+  add_constants(configuration, problem, matrix);
   add_values(configuration, problem);
   add_constants(configuration, problem.groups);
   add_constants(configuration, geometry);

@@ -30,6 +30,17 @@ void add_values(Configuration& configuration, const problem::Quantize& problem) 
   configuration.constants["input"] = enumerator("Input", to_string(quantized_dtype(problem)));
 }
 
+void add_constants(Configuration& configuration, const problem::Quantize& problem,
+                   const QuantizeMatrix& matrix) {
+  const problem::Recipe& recipe = problem.recipe;
+  configuration.constants["row"] = matrix.row;
+  configuration.constants["col"] = matrix.col;
+  configuration.constants["batched"] = problem.input.shape.size() == 3;
+  configuration.constants["format"] = enumerator("Format", to_string(recipe.format));
+  configuration.constants["rounding"] = enumerator("Rounding", to_string(recipe.rounding));
+  configuration.constants["scale_layout"] = enumerator("ScaleLayout", to_string(recipe.scale_layout));
+}
+
 void add_constants(Configuration& configuration, const TileGeometry& geometry) {
   configuration.constants["rows_per_lane"] = geometry.rows_per_lane;
   configuration.constants["warps_m"] = geometry.warps_m;

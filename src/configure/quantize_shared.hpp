@@ -105,7 +105,10 @@ inline DType quantized_dtype(const problem::Quantize& problem) {
 /// The constants that say how x becomes what is quantized.
 void add_values(Configuration& configuration, const problem::Quantize& problem);
 
-/// The constants that a geometry and the problem's groups are.
+/// The constants that axes, rank and recipe are, but for what a scale spans.
+void add_constants(Configuration& configuration, const problem::Quantize& problem,
+                   const QuantizeMatrix& matrix);
+/// Those that a geometry and the problem's groups are.
 void add_constants(Configuration& configuration, const TileGeometry& geometry);
 void add_constants(Configuration& configuration, const std::optional<problem::MGroups>& groups);
 

@@ -102,7 +102,8 @@ QuantizeWorkspace workspace_of(const QuantizeRecipe& recipe, const QuantizeArgs&
 }
 
 /// What all launches of a call share. Extents are those of the matrix in memory.
-QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args) {
+QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args,
+                         const QuantizeWorkspace& workspace) {
   const Tensor *q_row = &args.q_row, *s_row = &args.s_row, *q_col = &args.q_col, *s_col = &args.s_col;
   if (recipe.options.transposed_input) {
     std::swap(q_row, q_col);
@@ -164,7 +165,7 @@ QuantizeParams params_of(const QuantizeRecipe& recipe, const QuantizeArgs& args)
     params.groups = static_cast<i32>(args.offsets.shape[0]);
     params.status = static_cast<i32*>(args.status.data);
   }
-  if (const QuantizeWorkspace workspace = workspace_of(recipe, args); workspace.bytes() > 0) {
+  if (workspace.bytes() > 0) {
     auto* const base = static_cast<u8*>(args.workspace.data);
     params.amax_row = reinterpret_cast<u32*>(base);
     params.amax_col = reinterpret_cast<u32*>(base + workspace.row_bytes);
@@ -206,7 +207,8 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration, const Quantiz
 
 void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
                      const QuantizeArgs& args, CUstream stream) {
-  QuantizeParams params = params_of(recipe, args);
+  const QuantizeWorkspace workspace = workspace_of(recipe, args);
+  QuantizeParams params = params_of(recipe, args, workspace);
   std::int64_t experts = args.x.rank == 3 ? args.x.shape[0] : 1;
   if (recipe.options.block.kind == Block::Kind::tensor && experts == 0) {
     experts = 1;  // of no rows: its scale is written
@@ -237,9 +239,9 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const auto launch_counting = [&](std::int64_t blocks) {
     if (blocks > std::numeric_limits<std::int32_t>::max())
       throw Error(ErrorCode::unsupported, "x: more tiles than a grid holds", "x");
-    const auto bytes = static_cast<std::size_t>(workspace_of(recipe, args).bytes());
-    const auto workspace = reinterpret_cast<CUdeviceptr>(args.workspace.data);
-    driver::check(api, api.memset_d8_async(workspace, 0, bytes, stream), "cuMemsetD8Async");
+    const auto memory = reinterpret_cast<CUdeviceptr>(args.workspace.data);
+    const auto bytes = static_cast<std::size_t>(workspace.bytes());
+    driver::check(api, api.memset_d8_async(memory, 0, bytes, stream), "cuMemsetD8Async");
     params.tiles_n = static_cast<u32>(tiles_n);
     config.gridDimX = static_cast<unsigned>(blocks);
     launch();

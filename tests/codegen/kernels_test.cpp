@@ -35,15 +35,22 @@ struct Case {
   }
 };
 
-class QuantizeKernels : public testing::TestWithParam<Case> {};
+// Skips, with the reason, where there is no NVRTC.
+class KernelsTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    try {
+      nvrtc_ = compile::Nvrtc::open();
+    } catch (const Error& error) {
+      GTEST_SKIP() << "no NVRTC here: " << error.what();
+    }
+  }
+  std::shared_ptr<compile::Nvrtc> nvrtc_;
+};
+
+class QuantizeKernels : public KernelsTest {};
 
 TEST_P(QuantizeKernels, CompileWithoutSpills) {
-  std::shared_ptr<compile::Nvrtc> nvrtc;
-  try {
-    nvrtc = compile::Nvrtc::open();
-  } catch (const Error& error) {
-    GTEST_SKIP() << "no NVRTC here: " << error.what();
-  }
   const Case& parameter = GetParam();
   int variant = 0;
   for (const char* target : {"sm_90a", "sm_100a", "sm_103a", "sm_120a"}) {
@@ -56,7 +63,7 @@ TEST_P(QuantizeKernels, CompileWithoutSpills) {
           parameter.input + R"(", "shape": )" + parameter.shape + R"(}, "block": )" + parameter.block +
           R"(, "axes": )" + parameter.axes + R"(, "rounding": ")" + rounding + R"(", "format": ")" + format +
           R"(", "scale_layout": ")" + layout + "\"}";
-      compile_all(*nvrtc, problem, target);
+      compile_all(*nvrtc_, problem, target);
     }
   }
 }
@@ -75,18 +82,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What comes before, and y. `block` may carry the layout of the scales and groups with it; `axes` is followed
 // by what is asked for besides.
-class FusionKernels : public testing::TestWithParam<Case> {};
+class FusionKernels : public KernelsTest {};
 
 TEST_P(FusionKernels, CompileWithoutSpills) {
-  std::shared_ptr<compile::Nvrtc> nvrtc;
-  try {
-    nvrtc = compile::Nvrtc::open();
-  } catch (const Error& error) {
-    GTEST_SKIP() << "no NVRTC here: " << error.what();
-  }
   const Case& parameter = GetParam();
   for (const char* target : {"sm_90a", "sm_100a", "sm_103a", "sm_120a"}) {
-    compile_all(*nvrtc,
+    compile_all(*nvrtc_,
                 std::string(R"({"schema": 1, "op": "quantize", "scaling": "mx", "input": {"dtype": ")") +
                     parameter.input + R"(", "shape": )" + parameter.shape + R"(}, "block": )" +
                     parameter.block + R"(, "axes": )" + parameter.axes + "}",
@@ -142,22 +143,16 @@ INSTANTIATE_TEST_SUITE_P(High, FusionKernels,
                                          Case{"bf16", blocked, R"(["col"], "emit_high": true)"}));
 
 // Float scales. `block` may carry the layout of the scales and groups with it.
-class Fp32Kernels : public testing::TestWithParam<Case> {};
+class Fp32Kernels : public KernelsTest {};
 
 TEST_P(Fp32Kernels, CompileWithoutSpills) {
-  std::shared_ptr<compile::Nvrtc> nvrtc;
-  try {
-    nvrtc = compile::Nvrtc::open();
-  } catch (const Error& error) {
-    GTEST_SKIP() << "no NVRTC here: " << error.what();
-  }
   const Case& parameter = GetParam();
   int variant = 0;
   for (const char* target : {"sm_90a", "sm_100a", "sm_103a", "sm_120a"}) {
     const char* rounding = std::array{"none", "pow2"}[variant % 2];
     const char* format = std::array{"e4m3", "e5m2"}[variant / 2 % 2];
     ++variant;
-    compile_all(*nvrtc,
+    compile_all(*nvrtc_,
                 std::string(R"({"schema": 1, "op": "quantize", "scaling": "fp32", "input": {"dtype": ")") +
                     parameter.input + R"(", "shape": )" + parameter.shape + R"(}, "block": )" +
                     parameter.block + R"(, "axes": )" + parameter.axes + R"(, "rounding": ")" + rounding +
