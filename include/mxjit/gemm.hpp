@@ -9,7 +9,7 @@
 
 namespace mxjit {
 
-/// How an operand is scaled. Block::Kind tensor and row go with fp32; extents are {1, 128} and {128, 128}
+/// How an operand is scaled. Block::Kind tensor, row and k go with fp32; extents are {1, 128} and {128, 128}
 /// with fp32, {1, 32}, {1, 128}, {32, 32} and {128, 128} with mx, written across and along the contraction.
 struct OperandScale {
   Scaling scaling = Scaling::fp32;
@@ -56,11 +56,11 @@ struct GemmOptions {
 /// others are right. An output overlaps no other tensor, except that c may be d itself. Tensors that the
 /// options do not ask for stay empty.
 struct GemmArgs {
-  Tensor a;  ///< e4m3, e5m2 or bf16; (M, K) or (B, M, K), or as a_mn_major stores it
-  Tensor
-      a_scale;  ///< packed. tensor (1); row (M) or (B, M); a scale a block: (ceil(M/rows), ceil(K/cols)),
-                ///< B before it; mn_major: transposed, inner extent padded to a multiple of 4; blocked: 1-D
-  Tensor b;     ///< e4m3, e5m2 or bf16; (N, K) or (B, N, K)
+  Tensor a;        ///< e4m3, e5m2 or bf16; (M, K) or (B, M, K), or as a_mn_major stores it
+  Tensor a_scale;  ///< packed. tensor (1); row (M) or (B, M); k (K) or (B, K); a scale a block:
+                   ///< (ceil(M/rows), ceil(K/cols)), B before it; mn_major: transposed, inner extent padded
+                   ///< to a multiple of 4; blocked: 1-D
+  Tensor b;        ///< e4m3, e5m2 or bf16; (N, K) or (B, N, K)
   Tensor b_scale;  ///< as a_scale, with N
   Tensor d;        ///< options.output; (M, N) or (B, M, N); N / 2 columns after SwiGLU
   Tensor c;        ///< d's dtype and shape; read where beta is not 0

@@ -70,9 +70,10 @@ MXJIT_API std::string_view to_string(Placement placement);
 enum class Accumulation : std::uint8_t { promote, fast, exact };
 MXJIT_API std::string_view to_string(Accumulation accumulation);
 
-/// The elements that share one scale, written as rows x cols along the scaled axis: mx 32 is {1, 32}.
+/// The elements that share one scale, written as rows x cols along the scaled axis: mx 32 is {1, 32}. k, of
+/// an operand of a GEMM: those of one contraction index.
 struct Block {
-  enum class Kind : std::uint8_t { extents, row, tensor };
+  enum class Kind : std::uint8_t { extents, row, tensor, k };
   Kind kind = Kind::extents;
   std::int32_t rows = 1;   ///< across the scaled axis
   std::int32_t cols = 32;  ///< along the scaled axis

@@ -2,8 +2,10 @@
 //
 // Operands are decoded to bf16, exactly, on their way to shared memory (MX codes are applied there); products
 // run on mma.sync with fp32 accumulation and are added to an fp32 sum every 128 of K, where fp32 block
-// factors are applied. Factors that are constant along K wait for the epilogue. A block computes
-// `passes` tiles of columns one after another where a scale of D spans more columns than a tile.
+// factors are applied. Factors that are constant along K wait for the epilogue. Where each contraction index
+// has a factor, operands are decoded to fp32 and multiplied without the tensor cores: three parts of bf16
+// would hold such a value, but one that is zero makes NaN of an infinity. A block computes `passes` tiles of
+// columns one after another where a scale of D spans more columns than a tile.
 #pragma once
 
 #include "gemm/elements.cuh"
@@ -56,24 +58,72 @@ struct GeneralPlace {
   __device__ __forceinline__ i64 column_of(int j, int side) const { return column + j * 8 + side; }
 };
 
+template <class Config>
 struct GeneralStages {
-  StagedTile a, b;
+  static constexpr bool wide = Config::a_scale == ScaleForm::k || Config::b_scale == ScaleForm::k;
+  StagedTile<wide ? Element::fp32 : Element::bf16> a, b;
 };
+
+// Add a step's products to a thread's sums.
+__device__ __forceinline__ void add_products(const GeneralPlace& at, const StagedTile<Element::bf16>& a,
+                                             const StagedTile<Element::bf16>& b, float (&sum)[2][2][4]) {
+#pragma unroll
+  for (int k = 0; k < StagedTile<Element::bf16>::k_step; k += 16) {
+    u32 a_fragment[2][4], b_fragment[2][2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        a_fragment[i][e] =
+            a.pair(at.warp_row + i * 16 + at.lane / 4 + e % 2 * 8, k + at.lane % 4 * 2 + e / 2 * 8);
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        b_fragment[j][e] = b.pair(at.warp_column + j * 8 + at.lane / 4, k + at.lane % 4 * 2 + e * 8);
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) ptx::mma_bf16(sum[i][j], a_fragment[i], b_fragment[j]);
+  }
+}
+
+__device__ __forceinline__ void add_products(const GeneralPlace& at, const StagedTile<Element::fp32>& a,
+                                             const StagedTile<Element::fp32>& b, float (&sum)[2][2][4]) {
+#pragma unroll
+  for (int k = 0; k < StagedTile<Element::fp32>::k_step; k += 4) {
+    float4 of_a[4], of_b[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) of_a[r] = a.four(at.warp_row + at.lane / 4 + r * 8, k);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) of_b[c] = b.four(at.warp_column + c / 2 * 8 + at.lane % 4 * 2 + c % 2, k);
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        float& value = sum[r / 2][c / 2][r % 2 * 2 + c % 2];
+        value = __fmaf_rn(of_a[r].x, of_b[c].x, value);
+        value = __fmaf_rn(of_a[r].y, of_b[c].y, value);
+        value = __fmaf_rn(of_a[r].z, of_b[c].z, value);
+        value = __fmaf_rn(of_a[r].w, of_b[c].w, value);
+      }
+  }
+}
 
 // Adds the tile's products, with what scales them block by block, to `sum`.
 template <class Config>
 __device__ __forceinline__ void multiply_tile(const GemmGeneralParams& p, i64 batch, i64 first_row,
-                                              i64 first_column, GeneralStages& staged,
+                                              i64 first_column, GeneralStages<Config>& staged,
                                               float (&sum)[2][2][4]) {
-  constexpr int k_step = 32, promotion = 128;
+  constexpr int k_step = decltype(staged.a)::k_step, promotion = 128;
   constexpr bool a_blocks = Config::a_scale == ScaleForm::block,
                  b_blocks = Config::b_scale == ScaleForm::block;
   constexpr bool halves = Config::epilogue == Epilogue::swiglu;
   OperandTile<Config::a, Config::a_mn_major, Config::a_scale, Config::a_scale_rows, Config::a_scale_cols,
-              false>
+              false, k_step>
       a(p.a, batch, first_row, p.m, p.k);
   OperandTile<Config::b, Config::b_mn_major, Config::b_scale, Config::b_scale_rows, Config::b_scale_cols,
-              halves>
+              halves, k_step>
       b(p.b, batch, first_column, p.n, p.k);
   const GeneralPlace at(first_row, first_column);
 
@@ -123,26 +173,7 @@ __device__ __forceinline__ void multiply_tile(const GemmGeneralParams& p, i64 ba
       a.fetch(k + k_step);
       b.fetch(k + k_step);
     }
-#pragma unroll
-    for (int kk = 0; kk < k_step / 16; ++kk) {
-      u32 a_fragment[2][4], b_fragment[2][2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          a_fragment[i][e] = staged.a.pair(at.warp_row + i * 16 + at.lane / 4 + e % 2 * 8,
-                                           kk * 16 + at.lane % 4 * 2 + e / 2 * 8);
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          b_fragment[j][e] =
-              staged.b.pair(at.warp_column + j * 8 + at.lane / 4, kk * 16 + at.lane % 4 * 2 + e * 8);
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) ptx::mma_bf16(partial[i][j], a_fragment[i], b_fragment[j]);
-    }
+    add_products(at, staged.a, staged.b, partial);
     __syncthreads();
     if ((k + k_step) % promotion == 0 || k + k_step >= p.k) promote(k / promotion);
   }
@@ -192,7 +223,7 @@ __device__ void GemmGeneral::run(const Params& p) {
   constexpr int tile = general_tile, passes = Config::passes;
   constexpr bool gated = Config::epilogue != Epilogue::none, requant = Config::requant != Requant::none;
   constexpr int out_columns = tile * passes / (gated ? 2 : 1);
-  __shared__ GeneralStages staged;
+  __shared__ GeneralStages<Config> staged;
   __shared__ float values[requant ? tile * out_columns : 1];
 
   const u32 index = blockIdx.x % (p.tiles_m * p.tiles_n);

@@ -1,4 +1,4 @@
-// One operand's way from memory, at any strides, to a tile of bf16 in shared memory.
+// One operand's way from memory, at any strides, to a tile of decoded values in shared memory.
 #pragma once
 
 #include "gemm/elements.cuh"
@@ -6,17 +6,36 @@
 
 namespace mxjit {
 
-/// What scales an operand: nothing; one fp32 factor; one a row; one a 128-block; one E8M0 code a block, in a
-/// matrix or in 128 x 4 tiles.
-enum class ScaleForm { none, tensor, row, block, codes, codes_blocked };
+/// What scales an operand: nothing; one fp32 factor; one a row; one a contraction index; one a 128-block; one
+/// E8M0 code a block, in a matrix or in 128 x 4 tiles.
+enum class ScaleForm { none, tensor, row, k, block, codes, codes_blocked };
 
-/// 64 rows of 32 values along K. The padding keeps the eight rows of a fragment in different banks.
-struct StagedTile {
-  static constexpr int pitch = 40;
+/// Decoded values of 64 rows, `k_step` along K: bf16, or fp32 where bf16 does not hold them. The padding
+/// keeps eight rows in different banks.
+template <Element type>
+struct StagedTile;
+
+template <>
+struct StagedTile<Element::bf16> {
+  static constexpr int k_step = 32, pitch = 40;
   alignas(16) u16 values[general_tile * pitch];
 
+  __device__ __forceinline__ void put(int row, int k, float value) {
+    values[row * pitch + k] = static_cast<u16>(pack_pair<Element::bf16>(value, 0.0f));
+  }
   __device__ __forceinline__ u32 pair(int row, int k) const {
     return *reinterpret_cast<const u32*>(values + row * pitch + k);
+  }
+};
+
+template <>
+struct StagedTile<Element::fp32> {
+  static constexpr int k_step = 16, pitch = 20;
+  alignas(16) float values[general_tile * pitch];
+
+  __device__ __forceinline__ void put(int row, int k, float value) { values[row * pitch + k] = value; }
+  __device__ __forceinline__ float4 four(int row, int k) const {
+    return *reinterpret_cast<const float4*>(values + row * pitch + k);
   }
 };
 
@@ -38,15 +57,17 @@ __device__ __forceinline__ i64 source_column(i64 column, i64 n) {
   return halves ? column / 2 + column % 2 * (n / 2) : column;
 }
 
-/// Eight elements a thread of 256, neighbouring threads along what memory holds contiguously: K, or,
-/// mn_major, the rows. `halves`: the rows of the tile are source_column's.
-template <Element type, bool mn_major, ScaleForm form, int block_rows, int block_cols, bool halves>
+/// A tile of 64 x k_step, shared among 256 threads, neighbouring ones along what memory holds contiguously:
+/// K, or, mn_major, the rows. `halves`: the rows of the tile are source_column's.
+template <Element type, bool mn_major, ScaleForm form, int block_rows, int block_cols, bool halves,
+          int k_step>
 class OperandTile {
  public:
   __device__ OperandTile(const GemmOperand& operand, i64 batch, i64 first_row, i64 rows, i64 k)
       : operand_(operand), first_row_(first_row), rows_(rows), k_(k) {
     data_ = static_cast<const u8*>(operand.data) + batch * operand.batch_stride * bytes;
     codes_ = static_cast<const u8*>(operand.scale) + (coded ? batch * operand.scale_batch_stride : 0);
+    factors_ = static_cast<const float*>(operand.scale) + batch * operand.scale_batch_stride;
   }
 
   /// Asks for the tile at `k`. Elements outside the operand count as zero, whatever scales them.
@@ -56,6 +77,7 @@ class OperandTile {
       const i64 place = first_row_ + row_of(i), at_k = k + k_of(i);
       raw_[i] = 0;
       code_[i] = 127;
+      factor_[i] = 1.0f;
       if (place < rows_ && at_k < k_) {
         const i64 row = source_column<halves>(place, rows_);
         const i64 at = mn_major ? at_k * operand_.pitch + row : row * operand_.pitch + at_k;
@@ -65,41 +87,41 @@ class OperandTile {
           raw_[i] = reinterpret_cast<const u16*>(data_)[at];
         }
         if constexpr (coded) code_[i] = codes_[code_at(row, at_k / block_cols)];
+        if constexpr (form == ScaleForm::k) factor_[i] = factors_[at_k];
       }
     }
   }
 
   /// Decodes what fetch brought.
-  __device__ __forceinline__ void stage(StagedTile& tile) const {
+  template <class Tile>
+  __device__ __forceinline__ void stage(Tile& tile) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      u16 value = raw_[i];
-      if constexpr (type != Element::bf16 || coded) {
-        float wide;
-        if constexpr (type == Element::bf16) {
-          wide = widen_bf16(value);
-        } else {
-          wide = widen_fp8<type>(value);
-        }
-        if constexpr (coded) wide *= widen_code(code_[i]);
-        value = static_cast<u16>(pack_pair<Element::bf16>(wide, 0.0f));
+      float value;
+      if constexpr (type == Element::bf16) {
+        value = widen_bf16(raw_[i]);
+      } else {
+        value = widen_fp8<type>(raw_[i]);
       }
-      tile.values[row_of(i) * StagedTile::pitch + k_of(i)] = value;
+      if constexpr (coded) value *= widen_code(code_[i]);
+      if constexpr (form == ScaleForm::k) value *= factor_[i];
+      tile.put(row_of(i), k_of(i), value);
     }
   }
 
  private:
-  static constexpr int count = general_tile * 32 / 256;
+  static constexpr int count = general_tile * k_step / general_threads;
+  static constexpr int k_run = k_step / 8;  // mn_major: what a warp takes
   static constexpr int bytes = type == Element::bf16 ? 2 : 1;
   static constexpr bool coded = form == ScaleForm::codes || form == ScaleForm::codes_blocked;
 
   __device__ __forceinline__ int row_of(int i) const {
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    return mn_major ? lane + i / 4 * 32 : warp + i * 8;
+    const int thread = static_cast<int>(threadIdx.x);
+    return mn_major ? thread % 32 + i / k_run * 32 : (thread + i * general_threads) / k_step;
   }
   __device__ __forceinline__ int k_of(int i) const {
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    return mn_major ? warp * 4 + i % 4 : lane;
+    const int thread = static_cast<int>(threadIdx.x);
+    return mn_major ? thread / 32 * k_run + i % k_run : thread % k_step;
   }
   __device__ __forceinline__ i64 code_at(i64 row, i64 block) const {
     if constexpr (form == ScaleForm::codes_blocked) {
@@ -114,9 +136,11 @@ class OperandTile {
   const GemmOperand& operand_;
   const u8* data_;
   const u8* codes_;
+  const float* factors_;
   i64 first_row_, rows_, k_;
   u16 raw_[count];
   u8 code_[count];
+  float factor_[count];
 };
 
 }  // namespace mxjit

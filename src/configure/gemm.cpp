@@ -23,21 +23,21 @@ using Form = GemmTraits::Form;
               field);
 }
 
-GemmTraits::Operand operand_traits(const problem::Operand& operand, const std::string& pointer) {
-  using Span = problem::OperandScaling::Span;
+GemmTraits::Operand operand_traits(const problem::Operand& operand) {
   GemmTraits::Operand traits{.dtype = operand.tensor.dtype, .mn_major = operand.mn_major};
   if (!operand.scaling) return traits;
   const problem::OperandScaling& scaling = *operand.scaling;
-  switch (scaling.span) {
-    case Span::tensor:
+  switch (scaling.block.kind) {
+    case Block::Kind::tensor:
       traits.form = Form::tensor;
       return traits;
-    case Span::row:
+    case Block::Kind::row:
       traits.form = Form::row;
       return traits;
-    case Span::k:
-      refuse(pointer + "/scaling/block", "one factor per contraction index");
-    case Span::block:
+    case Block::Kind::k:
+      traits.form = Form::k;
+      return traits;
+    case Block::Kind::extents:
       break;
   }
   traits.block_rows = static_cast<std::uint8_t>(scaling.block.rows);
@@ -61,6 +61,7 @@ bool fits_dense(const GemmTraits::Operand& operand, bool is_a) {
       return is_a || operand.block_rows == 128;
     case Form::block_mn_major:
       return is_a && operand.block_rows == 1;
+    case Form::k:
     case Form::codes:
     case Form::codes_blocked:
       return false;
@@ -90,6 +91,7 @@ std::string factor_span(const GemmTraits::Operand& operand) {
     case Form::block_mn_major:
       return "FactorSpan::block_mn_major";
     case Form::none:
+    case Form::k:
     case Form::codes:
     case Form::codes_blocked:
       break;
@@ -105,6 +107,8 @@ std::string scale_form(Form form) {
       return "ScaleForm::tensor";
     case Form::row:
       return "ScaleForm::row";
+    case Form::k:
+      return "ScaleForm::k";
     case Form::block:
     case Form::block_mn_major:
       return "ScaleForm::block";
@@ -312,8 +316,8 @@ Configuration general_configuration(const GemmTraits& traits) {
 GemmTraits gemm_traits(const problem::Gemm& problem) {
   if (problem.groups) refuse("/groups", "groups");
   GemmTraits traits;
-  traits.a = operand_traits(problem.a, "/a");
-  traits.b = operand_traits(problem.b, "/b");
+  traits.a = operand_traits(problem.a);
+  traits.b = operand_traits(problem.b);
   traits.d = problem.d.tensor.dtype;
   if (problem.bias) traits.bias = static_cast<std::uint8_t>(*problem.bias);
   traits.accumulation = problem.accumulation;

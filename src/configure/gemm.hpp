@@ -15,8 +15,9 @@ namespace mxjit::configure {
 
 /// Everything but the extents that selects a GEMM kernel. Plain data.
 struct GemmTraits {
-  /// Where an operand's scales lie. Matrices are one scale a block, row-major, or transposed (mn_major).
-  enum class Form : std::uint8_t { none, tensor, row, block, block_mn_major, codes, codes_blocked };
+  /// Where an operand's scales lie. k: one a contraction index. Matrices are one scale a block, row-major, or
+  /// transposed (mn_major).
+  enum class Form : std::uint8_t { none, tensor, row, k, block, block_mn_major, codes, codes_blocked };
   /// How D gets a scale a block of its columns.
   struct Requant {
     Scaling scaling = Scaling::mx;

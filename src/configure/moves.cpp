@@ -90,6 +90,7 @@ ScalePlace scale_place(const Block& block, ScaleLayout layout, bool axis_col, in
       return ScalePlace::tensor;
     case Block::Kind::row:
       return grouped && axis_col ? ScalePlace::row_of_group : ScalePlace::row;
+    case Block::Kind::k:  // of GEMM operands alone
     case Block::Kind::extents:
       break;
   }

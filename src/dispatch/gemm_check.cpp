@@ -22,7 +22,9 @@ bool is_extents(const Block& block, int rows, int cols) {
 [[noreturn, gnu::cold]] void refuse_scale(const char* operand, const char* field, const char* expected,
                                           const OperandScale& scale) {
   const Block& block = scale.block;
-  const char* const kind = block.kind == Block::Kind::row ? "row" : "tensor";
+  const char* const kind = block.kind == Block::Kind::row ? "row"
+                           : block.kind == Block::Kind::k ? "k"
+                                                          : "tensor";
   refuse(fmt::format("options.{}_scale.{}", operand, field).c_str(), expected,
          fmt::format(
              "scaling {}, block {}, layout {}", to_string(scale.scaling),
@@ -42,8 +44,10 @@ void check_scale_options(const char* operand, const OperandScale& scale) {
     return;
   }
   if (scale.scaling != Scaling::fp32) refuse_scale(operand, "scaling", "mx or fp32", scale);
-  if (!extents_128 && block.kind != Block::Kind::row && block.kind != Block::Kind::tensor)
-    refuse_scale(operand, "block", "tensor, row, {1, 128} or {128, 128} with scaling fp32", scale);
+  const bool factors =
+      block.kind == Block::Kind::tensor || block.kind == Block::Kind::row || block.kind == Block::Kind::k;
+  if (!extents_128 && !factors)
+    refuse_scale(operand, "block", "tensor, row, k, {1, 128} or {128, 128} with scaling fp32", scale);
   if (layout != ScaleLayout::plain && !(layout == ScaleLayout::mn_major && extents_128))
     refuse_scale(operand, "layout", "plain, or mn_major with blocks of 128, with scaling fp32", scale);
 }

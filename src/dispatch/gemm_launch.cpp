@@ -92,6 +92,9 @@ ScaleStrides scale_strides(const std::optional<OperandScale>& scale, const Tenso
   if (scale->block.kind == Block::Kind::row) {
     strides.row = 1;
     strides.batch = rows;
+  } else if (scale->block.kind == Block::Kind::k) {
+    strides.k = 1;
+    strides.batch = k;
   } else if (scale->layout == ScaleLayout::blocked) {
     strides.batch = ceil_div(rows, 128) * 128 * (ceil_div(ceil_div(k, scale->block.cols), 4) * 4);
   } else {

@@ -26,17 +26,8 @@ problem::TensorSpec spec_of(const Tensor& tensor, bool transposed) {
 namespace {
 
 std::optional<problem::OperandScaling> scaling_of(const std::optional<OperandScale>& scale) {
-  using Span = problem::OperandScaling::Span;
   if (!scale) return std::nullopt;
-  problem::OperandScaling scaling{
-      .kind = scale->scaling, .span = Span::block, .block = {}, .layout = scale->layout};
-  if (scale->block.kind == Block::Kind::tensor)
-    scaling.span = Span::tensor;
-  else if (scale->block.kind == Block::Kind::row)
-    scaling.span = Span::row;
-  else
-    scaling.block = scale->block;
-  return scaling;
+  return problem::OperandScaling{.kind = scale->scaling, .block = scale->block, .layout = scale->layout};
 }
 
 problem::Operand operand_of(const Tensor& tensor, const std::optional<OperandScale>& scale, bool mn_major) {

@@ -61,6 +61,8 @@ std::string block_text(const Block& block) {
       return "row";
     case Block::Kind::tensor:
       return "tensor";
+    case Block::Kind::k:
+      return "k";
     case Block::Kind::extents:
       break;
   }

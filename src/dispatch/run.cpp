@@ -44,13 +44,9 @@ QuantizeOptions quantize_options(const problem::Quantize& quantize) {
 }
 
 std::optional<OperandScale> scale_of(const problem::Operand& operand) {
-  using Span = problem::OperandScaling::Span;
   if (!operand.scaling) return std::nullopt;
-  OperandScale scale{
-      .scaling = operand.scaling->kind, .block = operand.scaling->block, .layout = operand.scaling->layout};
-  if (operand.scaling->span == Span::tensor) scale.block = {.kind = Block::Kind::tensor};
-  if (operand.scaling->span == Span::row) scale.block = {.kind = Block::Kind::row};
-  return scale;
+  const auto& [kind, block, layout] = *operand.scaling;
+  return OperandScale{.scaling = kind, .block = block, .layout = layout};
 }
 
 // The bytes of `inputs` that `decl` names. Checked here, where the copy to the device reads them.

@@ -104,6 +104,10 @@ ScaleShape scale_shape(const char* name, const Block& block, ScaleLayout layout,
     append(across);
     return scales;
   }
+  if (block.kind == Block::Kind::k) {
+    append(along);
+    return scales;
+  }
   const std::int64_t rows = ceil_div(across, block.rows);
   const std::int64_t columns = ceil_div(along, block.cols);
   if (layout == ScaleLayout::mn_major) {

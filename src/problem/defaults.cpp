@@ -37,8 +37,7 @@ void settle(Gemm& op) {
   op.d.tensor.shape = gemm_output_shape(op);
   if (!op.bias) op.bias_pitch = {};
   for (Operand* operand : {&op.a, &op.b}) {
-    if (operand->scaling && operand->scaling->span != OperandScaling::Span::block)
-      operand->scaling->block = Block{};
+    if (operand->scaling) operand->scaling->block = canonical(operand->scaling->block);
   }
 }
 void settle(Moe& op) {

@@ -95,21 +95,8 @@ class Builder {
     Operand operand;
     operand.tensor.dtype = recipe.format;
     operand.tensor.shape = shape;
-    OperandScaling scaling;
-    scaling.kind = recipe.scaling;
-    scaling.layout = recipe.scale_layout;
-    switch (recipe.block.kind) {
-      case Block::Kind::extents:
-        scaling.block = recipe.block;
-        break;
-      case Block::Kind::row:
-        scaling.span = OperandScaling::Span::row;
-        break;
-      case Block::Kind::tensor:
-        scaling.span = OperandScaling::Span::tensor;
-        break;
-    }
-    operand.scaling = scaling;
+    operand.scaling =
+        OperandScaling{.kind = recipe.scaling, .block = recipe.block, .layout = recipe.scale_layout};
     return operand;
   }
 

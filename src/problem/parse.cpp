@@ -53,11 +53,10 @@ TensorSpec read_tensor(const Fields& fields, std::span<const DType> dtypes) {
 }
 
 // "block", whichever of `allowed` it spells.
-template <class T>
-T read_block(const Fields& fields, std::span<const T> allowed) {
+Block read_block(const Fields& fields, std::span<const Block> allowed) {
   const json& value = fields.need("block");
   std::string known;
-  for (const T& candidate : allowed) {
+  for (const Block& candidate : allowed) {
     const json spelled = block_json(candidate);
     // Compared by type first: nlohmann holds 32 and 32.0 equal, a problem file does not.
     if (spelled.type() == value.type() || (spelled.is_number_integer() && value.is_number_integer())) {
@@ -241,9 +240,10 @@ PadGroups read_pad_groups(const json& document, bool unpad) {
 OperandScaling read_operand_scaling(const json& value, const std::string& pointer) {
   const Fields fields(value, pointer, {"kind", "block", "layout"});
   const Scaling kind = fields.choose("kind", std::span<const Scaling>(kScalings));
-  OperandScaling scaling = read_block(fields, operand_blocks(kind));
-  scaling.layout = fields.choose("layout", scale_layouts(scaling), ScaleLayout::plain);
-  return scaling;
+  const Block block = read_block(fields, operand_blocks(kind));
+  return {.kind = kind,
+          .block = block,
+          .layout = fields.choose("layout", scale_layouts(kind, block), ScaleLayout::plain)};
 }
 
 Operand read_operand(const Fields& document, std::string_view name) {

@@ -118,7 +118,7 @@ json write(const Operand& operand) {
   object["scaling"] = nullptr;
   if (operand.scaling) {
     object["scaling"] = {{"kind", to_string(operand.scaling->kind)},
-                         {"block", block_json(*operand.scaling)},
+                         {"block", block_json(operand.scaling->block)},
                          {"layout", to_string(operand.scaling->layout)}};
   }
   return object;

@@ -122,9 +122,7 @@ struct PadGroups {
 
 struct OperandScaling {
   Scaling kind = Scaling::mx;
-  enum class Span : std::uint8_t { block, row, tensor, k };
-  Span span = Span::block;
-  Block block;  // for Span::block
+  Block block;
   ScaleLayout layout = ScaleLayout::plain;
   friend bool operator==(const OperandScaling&, const OperandScaling&) = default;
 };

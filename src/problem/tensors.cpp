@@ -113,6 +113,8 @@ TensorDecl recipe_scales(const Checked& math, std::string name, Scaling scaling,
         return input(std::move(name), DType::fp32, {groups.count, data.rows});
       }
       return input(std::move(name), DType::fp32, with_lead(data.lead, {data.rows}));
+    case Block::Kind::k:
+      return input(std::move(name), DType::fp32, with_lead(data.lead, {data.contraction}));
     case Block::Kind::extents:
       break;
   }
@@ -224,23 +226,11 @@ TensorDecl operand_scales(const Checked& math, std::string name, const Operand& 
   if (groups && groups->kind == GemmGroupKind::k) grouping = {Grouping::Along::contraction, groups->count};
   if (groups && groups->kind == GemmGroupKind::m && is_a) grouping = {Grouping::Along::rows, groups->count};
 
-  Block block = scaling.block;
-  switch (scaling.span) {
-    case OperandScaling::Span::k:
-      return input(std::move(name), DType::fp32, with_lead(data.lead, {data.contraction}));
-    case OperandScaling::Span::row:
-      block.kind = Block::Kind::row;
-      break;
-    case OperandScaling::Span::tensor:
-      block.kind = Block::Kind::tensor;
-      break;
-    case OperandScaling::Span::block:
-      break;
-  }
-  TensorDecl decl = recipe_scales(math, std::move(name), scaling.kind, block, scaling.layout, data, grouping);
+  TensorDecl decl =
+      recipe_scales(math, std::move(name), scaling.kind, scaling.block, scaling.layout, data, grouping);
   if (scaling.layout == ScaleLayout::blocked && grouping.along == Grouping::Along::rows) {
     // Groups that happen to be aligned to 128 may bring the dense matrix: the same bytes, without slack.
-    const std::int64_t columns = Checked::ceil_div(data.contraction, block.cols);
+    const std::int64_t columns = Checked::ceil_div(data.contraction, scaling.block.cols);
     decl.also_shapes.push_back({blocked_bytes(math, data, columns, {})});
   }
   return decl;

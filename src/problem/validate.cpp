@@ -94,18 +94,17 @@ void check_tensor(const TensorSpec& tensor, std::size_t low, std::size_t high, b
               pointer + "/shape");
 }
 
-template <class T>
-void check_block(const T& block, std::span<const T> allowed, const std::string& pointer) {
-  if (std::find(allowed.begin(), allowed.end(), block) != allowed.end()) return;
+void check_block(const Block& block, std::span<const Block> allowed, const std::string& pointer) {
+  if (std::find(allowed.begin(), allowed.end(), canonical(block)) != allowed.end()) return;
   std::string known;
-  for (const T& candidate : allowed) known += (known.empty() ? "" : ", ") + block_json(candidate).dump();
+  for (const Block& candidate : allowed) known += (known.empty() ? "" : ", ") + block_json(candidate).dump();
   fail(pointer, allowed.size() > 1 ? "one of " + known : known, block_json(block).dump());
 }
 
 void check_scheme(Scaling scaling, const Block& block, ScaleLayout layout, std::span<const Block> blocks,
                   const std::string& pointer) {
   one_of(scaling, std::span<const Scaling>(kScalings), pointer + "/scaling");
-  check_block(canonical(block), blocks, pointer + "/block");
+  check_block(block, blocks, pointer + "/block");
   one_of(layout, scale_layouts(scaling, block), pointer + "/scale_layout");
 }
 
@@ -197,12 +196,10 @@ void check(const PadGroups& op) {
 void check_operand(const Operand& operand, std::size_t low, std::size_t high, const std::string& pointer) {
   check_tensor(operand.tensor, low, high, operand.mn_major, kOperandTypes, pointer);
   if (!operand.scaling) return;
-  OperandScaling plain = *operand.scaling;
-  one_of(plain.kind, std::span<const Scaling>(kScalings), pointer + "/scaling/kind");
-  if (plain.span != OperandScaling::Span::block) plain.block = Block{};
-  plain.layout = ScaleLayout::plain;
-  check_block(plain, operand_blocks(plain.kind), pointer + "/scaling/block");
-  one_of(operand.scaling->layout, scale_layouts(*operand.scaling), pointer + "/scaling/layout");
+  const auto& [kind, block, layout] = *operand.scaling;
+  one_of(kind, std::span<const Scaling>(kScalings), pointer + "/scaling/kind");
+  check_block(block, operand_blocks(kind), pointer + "/scaling/block");
+  one_of(layout, scale_layouts(kind, block), pointer + "/scaling/layout");
 }
 
 void same_extent(const Extent& extent, const Extent& other, const std::string& what,

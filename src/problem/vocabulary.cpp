@@ -5,7 +5,6 @@ namespace mxjit::problem {
 namespace {
 
 using Kind = Block::Kind;
-using Span = OperandScaling::Span;
 
 constexpr Block k32{Kind::extents, 1, 32};
 constexpr Block k128{Kind::extents, 1, 128};
@@ -13,21 +12,13 @@ constexpr Block k32x32{Kind::extents, 32, 32};
 constexpr Block k128x128{Kind::extents, 128, 128};
 constexpr Block kRow{Kind::row};
 constexpr Block kTensor{Kind::tensor};
+constexpr Block kContraction{Kind::k};
 
 constexpr std::array kMxBlocks{k32, k128, k32x32, k128x128};
 constexpr std::array kFloatBlocks{k128, k128x128, kRow, kTensor};
+constexpr std::array kFloatOperandBlocks{kTensor, kRow, kContraction, k128, k128x128};
 constexpr std::array kMxTileBlocks{k32};
 constexpr std::array kFloatTileBlocks{k128};
-
-constexpr OperandScaling operand(Scaling kind, Span span, const Block& block = {}) {
-  return {.kind = kind, .span = span, .block = block, .layout = ScaleLayout::plain};
-}
-constexpr std::array kMxOperands{
-    operand(Scaling::mx, Span::block, k32), operand(Scaling::mx, Span::block, k128),
-    operand(Scaling::mx, Span::block, k32x32), operand(Scaling::mx, Span::block, k128x128)};
-constexpr std::array kFloatOperands{
-    operand(Scaling::fp32, Span::tensor), operand(Scaling::fp32, Span::row), operand(Scaling::fp32, Span::k),
-    operand(Scaling::fp32, Span::block, k128), operand(Scaling::fp32, Span::block, k128x128)};
 
 constexpr std::array kMxRoundings{Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even};
 constexpr std::array kFloatRoundings{Rounding::none, Rounding::pow2};
@@ -47,9 +38,9 @@ std::span<const Block> tile_blocks(Scaling scaling) {
   return kFloatTileBlocks;
 }
 
-std::span<const OperandScaling> operand_blocks(Scaling scaling) {
-  if (scaling == Scaling::mx) return kMxOperands;
-  return kFloatOperands;
+std::span<const Block> operand_blocks(Scaling scaling) {
+  if (scaling == Scaling::mx) return kMxBlocks;
+  return kFloatOperandBlocks;
 }
 
 std::span<const Rounding> roundings(Scaling scaling) {
@@ -63,36 +54,19 @@ std::span<const ScaleLayout> scale_layouts(Scaling scaling, const Block& block) 
   return kPlain;
 }
 
-std::span<const ScaleLayout> scale_layouts(const OperandScaling& scaling) {
-  if (scaling.span != Span::block) return kPlain;
-  return scale_layouts(scaling.kind, scaling.block);
-}
-
 nlohmann::json block_json(const Block& block) {
   switch (block.kind) {
     case Kind::row:
       return "row";
     case Kind::tensor:
       return "tensor";
+    case Kind::k:
+      return "k";
     case Kind::extents:
       break;
   }
   if (block.rows == 1) return block.cols;
   return nlohmann::json::array({block.rows, block.cols});
-}
-
-nlohmann::json block_json(const OperandScaling& scaling) {
-  switch (scaling.span) {
-    case Span::row:
-      return "row";
-    case Span::tensor:
-      return "tensor";
-    case Span::k:
-      return "k";
-    case Span::block:
-      break;
-  }
-  return block_json(scaling.block);
 }
 
 Block canonical(Block block) {

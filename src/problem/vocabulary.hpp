@@ -34,15 +34,13 @@ inline constexpr std::int64_t kMaxGroups = 2147483647;
 /// operand.
 std::span<const Block> recipe_blocks(Scaling scaling);
 std::span<const Block> tile_blocks(Scaling scaling);
-std::span<const OperandScaling> operand_blocks(Scaling scaling);
+std::span<const Block> operand_blocks(Scaling scaling);
 std::span<const Rounding> roundings(Scaling scaling);
 /// The scale layouts that `scaling` with blocks of `block` has.
 std::span<const ScaleLayout> scale_layouts(Scaling scaling, const Block& block);
-std::span<const ScaleLayout> scale_layouts(const OperandScaling& scaling);
 
 /// A block as a problem file writes it: 32, [32,32], "row".
 nlohmann::json block_json(const Block& block);
-nlohmann::json block_json(const OperandScaling& scaling);
 /// The rows and cols that a block of whole rows, columns or tensors leaves unused are those of Block{}.
 Block canonical(Block block);
 

@@ -39,6 +39,7 @@ std::vector<Part> fp32_parts(const problem::Dequantize& op, const HostTensor& s,
       return {{fp32_tensor_grid(s, 0), rows, 0, cols}};
     case Block::Kind::extents:
       return {{fp32_block_grid(s, e, rows, cols, op.block, op.scale_layout), rows, 0, cols}};
+    case Block::Kind::k:  // of GEMM operands alone
     case Block::Kind::row:
       break;
   }

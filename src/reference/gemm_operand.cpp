@@ -8,8 +8,6 @@
 
 namespace mxjit::reference {
 
-using Span = problem::OperandScaling::Span;
-
 ScaleGrid OperandData::mx_grid(std::int64_t index) const {
   const problem::OperandScaling& scaling = *declared_.scaling;
   if (scaling.layout == ScaleLayout::plain) {
@@ -26,22 +24,23 @@ ScaleGrid OperandData::mx_grid(std::int64_t index) const {
 
 ScaleGrid OperandData::fp32_grid(std::int64_t index, std::int64_t group) const {
   const problem::OperandScaling& scaling = *declared_.scaling;
-  switch (scaling.span) {
-    case Span::tensor:
+  switch (scaling.block.kind) {
+    case Block::Kind::tensor:
       return fp32_tensor_grid(*scales_, 0);
-    case Span::row:
+    case Block::Kind::row:
       // "k" groups have one scale a row and group, everything else one a row and matrix.
       return fp32_row_grid(*scales_, (groups_ == problem::GemmGroupKind::k ? group : index) * rows(), rows());
-    case Span::k:
+    case Block::Kind::k:
       return fp32_col_grid(*scales_, index * contraction(), contraction());
-    case Span::block:
+    case Block::Kind::extents:
       break;
   }
   return fp32_block_grid(*scales_, index, rows(), contraction(), scaling.block, scaling.layout);
 }
 
 const ScaleGrid& OperandData::grid(std::int64_t index, std::int64_t group) {
-  const bool per_group = declared_.scaling->span == Span::row && groups_ == problem::GemmGroupKind::k;
+  const bool per_group =
+      declared_.scaling->block.kind == Block::Kind::row && groups_ == problem::GemmGroupKind::k;
   const std::pair key{index, per_group ? group : 0};
   if (grid_key_ != key) {
     grid_ = declared_.scaling->kind == Scaling::mx ? mx_grid(index) : fp32_grid(index, group);

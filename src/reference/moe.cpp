@@ -59,7 +59,6 @@ Matrix quantize_and_decode(const problem::Recipe& recipe, const Matrix& values) 
   operand.tensor.shape = {values.rows, values.cols};
   operand.scaling.emplace();
   operand.scaling->kind = recipe.scaling;
-  operand.scaling->span = by_row ? problem::OperandScaling::Span::row : problem::OperandScaling::Span::block;
   operand.scaling->block = recipe.block;
   OperandData data(operand, q, &s, std::nullopt, {});
   std::vector<std::int64_t> rows(static_cast<std::size_t>(values.rows));
@@ -69,7 +68,6 @@ Matrix quantize_and_decode(const problem::Recipe& recipe, const Matrix& values) 
 
 // The experts' weights as an operand of (experts, rows, cols).
 problem::Operand weights_operand(const problem::Moe& op, std::int64_t rows, std::int64_t cols) {
-  using Span = problem::OperandScaling::Span;
   problem::Operand operand;
   operand.tensor.dtype = op.weights.format;
   operand.tensor.shape = {op.local_count, rows, cols};
@@ -77,9 +75,6 @@ problem::Operand weights_operand(const problem::Moe& op, std::int64_t rows, std:
   operand.scaling->kind = op.weights.scaling;
   operand.scaling->block = op.weights.block;
   operand.scaling->layout = op.weights.scale_layout;
-  operand.scaling->span = Span::block;
-  if (op.weights.block.kind == Block::Kind::row) operand.scaling->span = Span::row;
-  if (op.weights.block.kind == Block::Kind::tensor) operand.scaling->span = Span::tensor;
   return operand;
 }
 

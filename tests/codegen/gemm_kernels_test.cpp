@@ -124,7 +124,12 @@ TEST_F(GemmKernels, GeneralKernelForEveryTarget) {
   GemmTraits blocks = traits(Accumulation::exact, Form::block, Form::block_mn_major, DType::fp16);
   blocks.a.dtype = DType::e5m2;
   blocks.b.dtype = DType::bf16;
-  for (const GemmTraits& each : {general, codes, blocks})
+  GemmTraits of_k = traits(Accumulation::exact, Form::k, Form::codes, DType::e4m3);
+  of_k.b.mn_major = true;
+  of_k.b.block_cols = 32;
+  of_k.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::plain};
+  of_k.epilogue = Epilogue::swiglu;
+  for (const GemmTraits& each : {general, codes, blocks, of_k})
     for (const std::string_view target : codegen::targets())
       compile(configure::general_configuration(each), std::string(target));
 }

@@ -43,12 +43,12 @@ std::uint64_t pattern(DType dtype, bool scale, Random& random) {
 }  // namespace
 
 std::optional<problem::OperandScaling> scaling(const std::string& name) {
-  using Span = problem::OperandScaling::Span;
-  problem::OperandScaling made{.kind = Scaling::fp32, .span = Span::block, .block = {}};
+  problem::OperandScaling made{.kind = Scaling::fp32, .block = {}};
   const std::string base = name.substr(0, name.find(' '));
   if (base == "none") return std::nullopt;
-  if (base == "tensor") made.span = Span::tensor;
-  if (base == "row") made.span = Span::row;
+  if (base == "tensor") made.block = {.kind = Block::Kind::tensor};
+  if (base == "row") made.block = {.kind = Block::Kind::row};
+  if (base == "k") made.block = {.kind = Block::Kind::k};
   if (base == "128") made.block = {.rows = 1, .cols = 128};
   if (base == "128x128" || base == "mx128x128") made.block = {.rows = 128, .cols = 128};
   if (base == "mx32") made.block = {.rows = 1, .cols = 32};

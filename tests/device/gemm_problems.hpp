@@ -8,7 +8,7 @@
 
 namespace mxjit::device {
 
-/// A way to scale an operand, by the words of problem files: "none", "tensor", "row", "128", "128 mn",
+/// A way to scale an operand, by the words of problem files: "none", "tensor", "row", "k", "128", "128 mn",
 /// "128x128", "128x128 mn", "mx32", "mx128", "mx32x32", "mx128x128", each mx one also with " blocked".
 std::optional<problem::OperandScaling> scaling(const std::string& name);
 

@@ -168,7 +168,9 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
       for (problem::Operand* operand : {&op->a, &op->b}) {
         operand->mn_major = false;
         operand->tensor.dtype = DType::e4m3;
-        if (operand->scaling && operand->scaling->kind == Scaling::mx) operand->scaling.reset();
+        if (operand->scaling &&
+            (operand->scaling->kind == Scaling::mx || operand->scaling->block.kind == Block::Kind::k))
+          operand->scaling.reset();
       }
       if (op->accumulation == Accumulation::exact) op->accumulation = Accumulation::promote;
     }
@@ -211,12 +213,8 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
       options.requant = Requant{op->d.requant->scaling, op->d.requant->block, op->d.requant->rounding,
                                 op->d.requant->scale_layout};
     const auto scale = [](const problem::Operand& operand) -> std::optional<OperandScale> {
-      using Span = problem::OperandScaling::Span;
       if (!operand.scaling) return std::nullopt;
-      OperandScale made{operand.scaling->kind, operand.scaling->block, operand.scaling->layout};
-      if (operand.scaling->span == Span::tensor) made.block = {.kind = Block::Kind::tensor};
-      if (operand.scaling->span == Span::row) made.block = {.kind = Block::Kind::row};
-      return made;
+      return OperandScale{operand.scaling->kind, operand.scaling->block, operand.scaling->layout};
     };
     options.a_scale = scale(op->a);
     options.b_scale = scale(op->b);

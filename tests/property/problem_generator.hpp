@@ -250,8 +250,7 @@ class ProblemGenerator {
     OperandScaling scaling;
     scaling.kind = pick<Scaling>({Scaling::mx, Scaling::fp32});
     if (scaling.kind == Scaling::fp32 && chance(2)) {
-      scaling.span = pick<OperandScaling::Span>(
-          {OperandScaling::Span::row, OperandScaling::Span::tensor, OperandScaling::Span::k});
+      scaling.block = {.kind = pick<Block::Kind>({Block::Kind::row, Block::Kind::tensor, Block::Kind::k})};
       return scaling;
     }
     do scaling.block = block(scaling.kind);

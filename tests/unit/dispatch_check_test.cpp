@@ -103,6 +103,8 @@ TEST(QuantizeCheck, AcceptsFloatScales) {
   EXPECT_NO_THROW(check(call));
   call.args.s_row.dtype = DType::e8m0;
   error_of(call, "s_row");
+  call.options.block = {.kind = Block::Kind::k};  // of GEMM operands alone
+  error_of(call, "options.block");
 }
 
 // Float scales of rows and columns, which take a workspace.

@@ -64,6 +64,12 @@ TEST(GemmCheck, AcceptsRightCalls) {
   blocks.args.b_scale = tensor(0x400000, DType::fp32, {2, 3});
   EXPECT_NO_THROW(check(blocks));
 
+  GemmCall of_k = right_gemm();
+  of_k.options.b_scale->block = {.kind = Block::Kind::k};
+  test::refusal("b_scale", [&] { check(of_k); });
+  of_k.args.b_scale = tensor(0x400000, DType::fp32, {300});
+  EXPECT_NO_THROW(check(of_k));
+
   GemmCall mx = right_gemm();
   mx.options.a_scale =
       OperandScale{.scaling = Scaling::mx, .block = {.rows = 1, .cols = 32}, .layout = ScaleLayout::blocked};
@@ -95,6 +101,11 @@ TEST(GemmCheck, Options) {
   });
   expect_error("options.a_scale.block",
                [](GemmCall& call) { call.options.a_scale = {.scaling = Scaling::mx, .block = row_block}; });
+  expect_error("options.a_scale.block", [](GemmCall& call) {
+    call.options.a_scale = {.scaling = Scaling::mx, .block = {.kind = Block::Kind::k}};
+  });
+  expect_error("options.a_scale.block",
+               [](GemmCall& call) { call.options.a_scale->block.kind = static_cast<Block::Kind>(99); });
   expect_error("options.accumulation", [](GemmCall& call) {
     call.options.accumulation = Accumulation::fast;
     call.options.a_scale = {.scaling = Scaling::mx, .block = {}};
@@ -352,6 +363,10 @@ TEST(GemmKey, TellsCallsOfDifferentKernelsApart) {
       [](GemmCall& call) {
         call.options.a_scale->block.kind = Block::Kind::tensor;
         call.args.a_scale.shape[0] = 1;
+      },
+      [](GemmCall& call) {
+        call.options.a_scale->block.kind = Block::Kind::k;
+        call.args.a_scale.shape[0] = 300;
       }};
   std::vector<GemmKey> keys;
   for (const auto& change : changes) {

@@ -12,9 +12,7 @@
 namespace mxjit::configure {
 namespace {
 
-problem::OperandScaling by_row() {
-  return {.kind = Scaling::fp32, .span = problem::OperandScaling::Span::row, .block = {}};
-}
+problem::OperandScaling by_row() { return {.kind = Scaling::fp32, .block = {.kind = Block::Kind::row}}; }
 
 problem::Gemm gemm(problem::Extent m, problem::Extent n, problem::Extent k) {
   problem::Gemm made;
@@ -163,12 +161,10 @@ TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
 TEST(GemmConfigure, WhatHasNoKernelIsRefusedByField) {
   const std::vector<std::pair<std::string, std::function<void(problem::Gemm&)>>> cases = {
       {"/groups", [](problem::Gemm& op) { op.groups = problem::GemmGroups{}; }},
-      {"/batch_invariant",
-       [](problem::Gemm& op) {
+      {"/batch_invariant", [](problem::Gemm& op) {
          op.batch_invariant = true;
          op.a.tensor.shape[0] = std::int64_t{1} << 31;
-       }},
-      {"/a/scaling/block", [](problem::Gemm& op) { op.a.scaling->span = problem::OperandScaling::Span::k; }}};
+       }}};
   for (const auto& [field, change] : cases) {
     problem::Gemm op = gemm(16, 32, 64);
     change(op);

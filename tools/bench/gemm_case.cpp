@@ -14,10 +14,10 @@
 namespace mxjit::bench {
 namespace {
 
-using Span = problem::OperandScaling::Span;
+using Kind = Block::Kind;
 
-problem::OperandScaling scaling(Span span, Block block = {}, ScaleLayout layout = ScaleLayout::plain) {
-  return {.kind = Scaling::fp32, .span = span, .block = block, .layout = layout};
+problem::OperandScaling scaling(const Block& block, ScaleLayout layout = ScaleLayout::plain) {
+  return {.kind = Scaling::fp32, .block = block, .layout = layout};
 }
 
 // Indices in [0, extent), in groups of eight that reach from the first to the last.
@@ -52,17 +52,17 @@ HostTensor gather_scales(const std::string& name, const problem::OperandScaling&
                          const ReadBytes& read) {
   constexpr std::int64_t element = 4;
   HostTensor tensor{.dtype = DType::fp32, .shape = {1}, .bytes = {}};
-  if (scaling.span == Span::tensor) {
+  if (scaling.block.kind == Kind::tensor) {
     tensor.bytes = read(name, 0, element);
     return tensor;
   }
   const auto count = static_cast<std::int64_t>(rows.size()), blocks = (k + 127) / 128;
   tensor.shape = {count};
-  if (scaling.span == Span::block) tensor.shape.push_back(blocks);
+  if (scaling.block.kind == Kind::extents) tensor.shape.push_back(blocks);
   for (const std::int64_t row : rows)
-    for (std::int64_t block = 0; block < (scaling.span == Span::block ? blocks : 1); ++block) {
+    for (std::int64_t block = 0; block < (scaling.block.kind == Kind::extents ? blocks : 1); ++block) {
       std::int64_t at = row;
-      if (scaling.span == Span::block)
+      if (scaling.block.kind == Kind::extents)
         at = scaling.layout == ScaleLayout::mn_major ? block * ((extent + 3) / 4 * 4) + row
                                                      : row / scaling.block.rows * blocks + block;
       const std::vector<std::uint8_t> bytes = read(name, at * element, element);
@@ -73,7 +73,7 @@ HostTensor gather_scales(const std::string& name, const problem::OperandScaling&
 
 problem::OperandScaling plain(problem::OperandScaling scaling) {
   scaling.layout = ScaleLayout::plain;
-  if (scaling.span == Span::block) scaling.block.rows = 1;
+  if (scaling.block.kind == Kind::extents) scaling.block.rows = 1;
   return scaling;
 }
 
@@ -100,13 +100,13 @@ std::vector<GemmCase> gemm_cases(std::int64_t m, std::int64_t n, std::int64_t k)
     gemm = std::get<problem::Gemm>(problem::with_defaults({"", gemm}).op);
     cases.push_back({fmt::format("{} {}x{}x{}", name, m, n, k), gemm, peer});
   };
-  const auto tensor = scaling(Span::tensor), row = scaling(Span::row);
+  const auto tensor = scaling({.kind = Kind::tensor}), row = scaling({.kind = Kind::row});
   add("tensor_fast", tensor, tensor, Accumulation::fast, PeerScaling::tensor);
   add("rowwise_fast", row, row, Accumulation::fast, PeerScaling::row);
   add("tensor_promote", tensor, tensor, Accumulation::promote, PeerScaling::tensor);
   add("rowwise_promote", row, row, Accumulation::promote, PeerScaling::row);
-  add("block", scaling(Span::block, {.rows = 1, .cols = 128}, ScaleLayout::mn_major),
-      scaling(Span::block, {.rows = 128, .cols = 128}), Accumulation::promote, PeerScaling::block);
+  add("block", scaling({.rows = 1, .cols = 128}, ScaleLayout::mn_major), scaling({.rows = 128, .cols = 128}),
+      Accumulation::promote, PeerScaling::block);
   return cases;
 }
 
