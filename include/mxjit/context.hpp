@@ -41,6 +41,14 @@ struct ContextOptions {
   /// Ask the driver in every call, not only in the first of its kind, whether each pointer is memory of the
   /// context's device. For debugging: some 0.1 us a tensor.
   bool check_pointers = false;
+  /// Kernels of this context may start before what is ahead of them on their stream has ended (programmatic
+  /// dependent launch): they get ready, wait for that end, and only then read or write memory, so that
+  /// results and order are those of launches without. What is ahead must be a kernel, of whomever, to gain
+  /// from it. In a stream capture the edge to such a kernel is programmatic: queries of edges that cannot
+  /// express that fail (cudaErrorLossyQuery). Whether set or not, kernels of this library let dependents of
+  /// other makers start early: launch those with the attribute only if they wait (griddepcontrol.wait), as
+  /// they always must, even where they need nothing of what is ahead: the next kernel trusts that they did.
+  bool early_start = false;
 };
 
 namespace dispatch {

@@ -130,10 +130,13 @@ typedef struct mxjit_context_options {
   size_t bundle_count;
   int32_t compile;        /* MXJIT_COMPILE_...; environment: MXJIT_COMPILE=forbid */
   int32_t check_pointers; /* not 0: ask the driver in every call whose memory each pointer is */
-  const char* trace; /* file to which the problem of each new kind of call is appended. Null: MXJIT_TRACE */
+  const char* trace;   /* file to which the problem of each new kind of call is appended. Null: MXJIT_TRACE */
+  int32_t early_start; /* not 0: kernels may start before the kernel ahead of them on the stream has ended,
+                          and wait for that end before they touch memory. See ContextOptions */
+  int32_t reserved;    /* 0 */
 } mxjit_context_options;
 #define MXJIT_CONTEXT_OPTIONS_INIT \
-  { sizeof(mxjit_context_options), NULL, NULL, 0, MXJIT_COMPILE_ENVIRONMENT, 0, NULL }
+  { sizeof(mxjit_context_options), NULL, NULL, 0, MXJIT_COMPILE_ENVIRONMENT, 0, NULL, 0, 0 }
 
 /* Null options: the defaults. On failure *context is null. Needs a GPU. In a process forked from one that
  * used the driver through this library it is MXJIT_UNAVAILABLE, for CUDA does not survive a fork. */

@@ -36,22 +36,26 @@ struct GemmDenseFp8 {
   static constexpr int block_k = 128;  // one swizzle atom, four instructions
 
   template <class Config>
+  static __device__ __forceinline__ void prepare(const Params& params) {
+    if (threadIdx.x != 0) return;
+    const Shared<Config> shared;
+    ptx::tma_prefetch(&params.a);
+    ptx::tma_prefetch(&params.b);
+    for (int s = 0; s < Config::stages; ++s) {
+      ptx::mbarrier_init(shared.full + s, 1);
+      ptx::mbarrier_init(shared.empty + s, Config::block_m / 64);
+    }
+    ptx::mbarrier_init_fence();
+  }
+
+  template <class Config>
   static __device__ __forceinline__ void run(const Params& params) {
     static_assert(Config::threads == (Config::warpgroups + 1) * 128 &&
                   Config::block_m * Config::k_split == Config::warpgroups * 64);
     static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
                                          Config::out_boxes) == Config::shared_bytes);
     const Shared<Config> shared;
-    if (threadIdx.x == 0) {
-      ptx::tma_prefetch(&params.a);
-      ptx::tma_prefetch(&params.b);
-      for (int s = 0; s < Config::stages; ++s) {
-        ptx::mbarrier_init(shared.full + s, 1);
-        ptx::mbarrier_init(shared.empty + s, Config::block_m / 64);
-      }
-      ptx::mbarrier_init_fence();
-    }
-    __syncthreads();
+    __syncthreads();  // what `prepare` made is there
     const int warpgroup = static_cast<int>(threadIdx.x) / 128;
     if (warpgroup == 0) {
       if constexpr (Config::copy_registers > 0) ptx::drop_registers<Config::copy_registers>();

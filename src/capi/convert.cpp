@@ -122,6 +122,8 @@ ContextOptions context_options(const mxjit_context_options* options) {
       refuse_value("options", "compile", "MXJIT_COMPILE_ENVIRONMENT, _ALLOW or _FORBID", given.compile);
   }
   made.check_pointers = given.check_pointers != 0;
+  made.early_start = given.early_start != 0;
+  if (given.reserved != 0) refuse_value("options", "reserved", "0", given.reserved);
   if (given.trace != nullptr) made.trace = given.trace;
   return made;
 }

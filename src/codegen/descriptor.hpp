@@ -38,6 +38,7 @@ std::string symbol(const KernelDescriptor& descriptor);
 ///     struct QuantizeMxDual {
 ///       using Params = ...;  // the kernel's only parameter
 ///       template <class Config> static __device__ void run(const Params& params);
+///       // optional, see launch/entry.cuh: template <class Config> static __device__ void prepare(const Params&);
 ///     };
 ///     }
 /// Config holds every constant of the configuration (integers, flags, and enumerators named as seen from

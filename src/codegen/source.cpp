@@ -62,6 +62,7 @@ std::string generate_source(const KernelDescriptor& descriptor) {
       "// Generated for {target} by mxjit from one template and one configuration:\n"
       "// {descriptor}\n"
       "#include \"{include}.cuh\"\n"
+      "#include \"launch/entry.cuh\"\n"
       "\n"
       "namespace mxjit {{\n"
       "\n"
@@ -73,7 +74,7 @@ std::string generate_source(const KernelDescriptor& descriptor) {
       "\n"
       "extern \"C\" __global__ void __launch_bounds__({threads}, {min_blocks})\n"
       "{symbol}(const __grid_constant__ mxjit::{kernel}::Params params) {{\n"
-      "  mxjit::{kernel}::run<mxjit::Config>(params);\n"
+      "  mxjit::enter<mxjit::{kernel}, mxjit::Config>(params);\n"
       "}}\n",
       fmt::arg("target", descriptor.target), fmt::arg("descriptor", text),
       fmt::arg("include", configuration.kernel), fmt::arg("constants", constants),

@@ -96,7 +96,7 @@ void QuantizePlan::State::launch(const QuantizeArgs& args, Stream stream) const 
     return launch(args, stream);
   }
   for (const Step& step : steps)
-    dispatch::launch_quantize(device->api(), step.kernel.function, step.recipe, args, stream);
+    dispatch::launch_quantize(device->api(), step.kernel, step.recipe, args, stream);
 }
 
 void QuantizePlan::launch(const QuantizeArgs& args, Stream stream) const {
@@ -128,7 +128,7 @@ void Context::State::record(const problem::Problem& problem) const {
 
 driver::LoadedKernel Context::State::load(const cache::Entry& entry,
                                           const configure::Configuration& configuration) {
-  if (const auto ready = libraries->find(*device, entry.key)) return *ready;
+  if (const auto ready = find_loaded(entry.key)) return *ready;
   driver::LoadedKernel kernel;
   {
     const Stopwatch watch(load_ns);
@@ -139,6 +139,13 @@ driver::LoadedKernel Context::State::load(const cache::Entry& entry,
   if (logs(LogLevel::debug))
     log(LogLevel::debug,
         fmt::format("loaded {} on device {} ({})", entry.symbol, device->device(), device->facts().name));
+  kernel.start = start;
+  return kernel;
+}
+
+std::optional<driver::LoadedKernel> Context::State::find_loaded(const Digest& key) const {
+  auto kernel = libraries->find(*device, key);
+  if (kernel) kernel->start = start;
   return kernel;
 }
 
@@ -159,7 +166,7 @@ std::shared_ptr<const QuantizePlan::State> Context::State::plan_of_loaded(const 
                                                                           const dispatch::QuantizeKey& key) {
   auto plan = std::make_shared<QuantizePlan::State>(QuantizePlan::State{device, options, key, {}});
   for (const codegen::KernelDescriptor& descriptor : descriptors(key, profile)) {
-    const auto kernel = libraries->find(*device, codegen::key(descriptor));
+    const auto kernel = find_loaded(codegen::key(descriptor));
     if (!kernel)
       throw Error(ErrorCode::not_loaded,
                   fmt::format("the stream captures and the kernel is not loaded: {}; plan() it, or call once "
@@ -175,6 +182,7 @@ Context::Context(const ContextOptions& options)
     : state_(std::make_shared<State>(DeviceContext::current(driver::api()), driver::Libraries::process(),
                                      std::make_shared<cache::Cache>(cache_options(options)))) {
   state_->check_pointers = options.check_pointers;
+  if (options.early_start) state_->start = driver::Start::early;
   state_->trace = options.trace ? trace_at(*options.trace) : trace_of_environment();
 }
 

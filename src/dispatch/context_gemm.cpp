@@ -35,7 +35,7 @@ void GemmPlan::State::launch(const GemmArgs& args, const dispatch::GemmSizes& si
     const driver::ScopedCurrent scope(*device);
     return launch(args, sizes, stream);
   }
-  dispatch::launch_gemm(device->api(), kernel.function, recipe, options, args, sizes, stream);
+  dispatch::launch_gemm(device->api(), kernel, recipe, options, args, sizes, stream);
 }
 
 void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
@@ -67,7 +67,7 @@ std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const Gemm
 std::shared_ptr<const GemmPlan::State> Context::State::gemm_plan_of_loaded(const GemmOptions& options,
                                                                            const dispatch::GemmKey& key) {
   const codegen::KernelDescriptor wanted = descriptor(key, profile);
-  const auto kernel = libraries->find(*device, codegen::key(wanted));
+  const auto kernel = find_loaded(codegen::key(wanted));
   if (!kernel)
     throw Error(
         ErrorCode::not_loaded,

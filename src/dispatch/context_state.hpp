@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cache/cache.hpp"
@@ -78,7 +79,8 @@ struct Context::State {
   dispatch::PlanTable<dispatch::GemmKey, GemmPlan::State> gemm_plans;
   dispatch::PlanTable<dispatch::OpKey, dispatch::OpPlan> op_plans;
   std::atomic<std::uint64_t> loads{0}, load_ns{0};
-  bool check_pointers = false;             // in every call, not only in the first of a key
+  bool check_pointers = false;  // in every call, not only in the first of a key
+  driver::Start start = driver::Start::in_order;
   std::shared_ptr<dispatch::Trace> trace;  // null: none is kept
 
   /// Adds the problem of a call whose key is new to the trace, unless it has no kernel.
@@ -91,6 +93,8 @@ struct Context::State {
                                                           const dispatch::QuantizeKey& key, Stream stream);
   /// The kernel of an entry on this context, which must be current; loaded and counted where it is not yet.
   driver::LoadedKernel load(const cache::Entry& entry, const configure::Configuration& configuration);
+  /// The kernel of `key` if it is loaded on this context.
+  std::optional<driver::LoadedKernel> find_loaded(const Digest& key) const;
   /// Compiles and loads what `key` needs.
   std::shared_ptr<const QuantizePlan::State> make_plan(const QuantizeOptions& options,
                                                        const dispatch::QuantizeKey& key);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "dispatch/tensor_check.hpp"
+#include "driver/launch.hpp"
 #include "gemm/params.cuh"
 #include "mxjit/error.hpp"
 
@@ -19,20 +20,6 @@ constexpr std::int64_t most_blocks = 0x7FFFFFFF;  // of a grid
 
 int number(const Configuration& configuration, const char* name) {
   return static_cast<int>(std::get<std::int64_t>(configuration.constants.at(name)));
-}
-
-void launch(const driver::Api& api, CUfunction function, const GemmRecipe& recipe, unsigned blocks,
-            void* params, CUstream stream) {
-  CUlaunchConfig config{};
-  config.gridDimX = blocks;
-  config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = recipe.threads;
-  config.blockDimY = config.blockDimZ = 1;
-  config.sharedMemBytes = recipe.shared_bytes;
-  config.hStream = stream;
-  void* arguments[] = {params};
-  const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
-  if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
 }
 
 // A row-major matrix, `pitch_bytes` a row, cut into boxes.
@@ -136,7 +123,7 @@ GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const Gem
   return output;
 }
 
-void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+void launch_dense(const driver::Api& api, const driver::LoadedKernel& kernel, const GemmRecipe& recipe,
                   const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
   const ScaleStrides a_scales =
       scale_strides(options.a_scale, args.a_scale, shared_in_batch(args.a), sizes.m, sizes.k);
@@ -179,7 +166,7 @@ void launch_dense(const driver::Api& api, CUfunction function, const GemmRecipe&
     g.beta = args.beta;
     g.output = output_of(options, args, sizes);
     if (g.output.d_scale != nullptr) g.output.d_scale += i * sizes.m * g.output.d_scale_stride;
-    launch(api, function, recipe, blocks, &params, stream);
+    driver::launch(api, kernel, {.x = blocks}, &params, stream);
   }
 }
 
@@ -195,7 +182,7 @@ GemmOperand general_operand(const Tensor& tensor, const Tensor& scales,
           .scale_batch_stride = strides.batch};
 }
 
-void launch_general(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+void launch_general(const driver::Api& api, const driver::LoadedKernel& kernel, const GemmRecipe& recipe,
                     const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes,
                     CUstream stream) {
   const std::int64_t columns = std::int64_t{general_tile} * recipe.passes;  // of a block
@@ -225,15 +212,13 @@ void launch_general(const driver::Api& api, CUfunction function, const GemmRecip
   params.tiles_n = static_cast<u32>(tiles_n);
   params.alpha = args.alpha;
   params.beta = args.beta;
-  launch(api, function, recipe, static_cast<unsigned>(tiles_m * tiles_n * sizes.batch), &params, stream);
+  driver::launch(api, kernel, {.x = static_cast<unsigned>(tiles_m * tiles_n * sizes.batch)}, &params, stream);
 }
 
 }  // namespace
 
 GemmRecipe gemm_recipe(const Configuration& configuration, int sm_count) {
   GemmRecipe recipe;
-  recipe.threads = static_cast<unsigned>(configuration.threads);
-  recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
   recipe.sm_count = static_cast<unsigned>(sm_count);
   if (configuration.kernel == "gemm/general") {
     recipe.passes = number(configuration, "passes");
@@ -255,12 +240,13 @@ void clear_amax(const driver::Api& api, const GemmOptions& options, const GemmAr
   if (result != CUDA_SUCCESS) driver::check(api, result, "cuMemsetD8Async");
 }
 
-void launch_gemm(const driver::Api& api, CUfunction function, const GemmRecipe& recipe,
+void launch_gemm(const driver::Api& api, driver::LoadedKernel kernel, const GemmRecipe& recipe,
                  const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
   clear_amax(api, options, args, stream);
+  if (options.amax) kernel.start = driver::Start::in_order;  // what is ahead of it is no kernel
   if (sizes.batch == 0 || sizes.m == 0 || sizes.n == 0) return;
-  if (recipe.dense) return launch_dense(api, function, recipe, options, args, sizes, stream);
-  launch_general(api, function, recipe, options, args, sizes, stream);
+  if (recipe.dense) return launch_dense(api, kernel, recipe, options, args, sizes, stream);
+  launch_general(api, kernel, recipe, options, args, sizes, stream);
 }
 
 }  // namespace mxjit::dispatch

@@ -8,6 +8,7 @@
 
 #include "codegen/descriptor.hpp"
 #include "dispatch/context_state.hpp"
+#include "driver/launch.hpp"
 #include "groups/params.cuh"
 #include "mxjit/error.hpp"
 
@@ -16,15 +17,8 @@ namespace dispatch {
 
 void OpPlan::launch(std::int64_t blocks, void* params, CUstream stream) const {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  CUlaunchConfig config{};
-  config.gridDimX = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most));
-  config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = static_cast<unsigned>(kernel.threads);
-  config.blockDimY = config.blockDimZ = 1;
-  config.hStream = stream;
-  void* arguments[] = {params};
-  const CUresult result = device->api().launch_kernel_ex(&config, kernel.function, arguments, nullptr);
-  if (result != CUDA_SUCCESS) driver::check(device->api(), result, "cuLaunchKernelEx");
+  driver::launch(device->api(), kernel,
+                 {.x = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most))}, params, stream);
 }
 
 std::int64_t OpPlan::filling(std::int64_t blocks) const noexcept {
@@ -128,7 +122,7 @@ std::shared_ptr<const dispatch::OpPlan> Context::State::make_op_plan(const dispa
 
 std::shared_ptr<const dispatch::OpPlan> Context::State::op_plan_of_loaded(const dispatch::OpCall& call) {
   const codegen::KernelDescriptor wanted{call.configuration(), std::string(profile.target)};
-  const auto kernel = libraries->find(*device, codegen::key(wanted));
+  const auto kernel = find_loaded(codegen::key(wanted));
   if (!kernel)
     throw Error(
         ErrorCode::not_loaded,

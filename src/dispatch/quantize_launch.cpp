@@ -9,6 +9,7 @@
 #include "dispatch/quantize_key.hpp"
 #include "dispatch/quantize_workspace.hpp"
 #include "dispatch/tensor_check.hpp"
+#include "driver/launch.hpp"
 #include "mxjit/error.hpp"
 #include "quantize/params.cuh"
 
@@ -182,8 +183,6 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration, const Quantiz
   QuantizeRecipe recipe;
   recipe.kernel = kernel_of(configuration.kernel);
   recipe.options = options;
-  recipe.threads = static_cast<unsigned>(configuration.threads);
-  recipe.shared_bytes = static_cast<unsigned>(configuration.shared_bytes);
   recipe.grouped = number(configuration, "group_alignment") > 0;
   recipe.empty_scales = options.block.kind != Block::Kind::extents;
   if (recipe.kernel == QuantizeRecipe::Kernel::rows) {
@@ -205,7 +204,7 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration, const Quantiz
   return recipe;
 }
 
-void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
+void launch_quantize(const driver::Api& api, driver::LoadedKernel kernel, const QuantizeRecipe& recipe,
                      const QuantizeArgs& args, CUstream stream) {
   const QuantizeWorkspace workspace = workspace_of(recipe, args);
   QuantizeParams params = params_of(recipe, args, workspace);
@@ -217,33 +216,25 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const bool empty = params.m == 0 || params.n == 0;
   if (experts == 0 || (empty && !recipe.grouped && !recipe.empty_scales)) return;
 
-  CUlaunchConfig config{};
-  config.blockDimX = recipe.threads;
-  config.blockDimY = config.blockDimZ = 1;
-  config.gridDimY = config.gridDimZ = 1;
-  config.sharedMemBytes = recipe.shared_bytes;
-  config.hStream = stream;
-  void* arguments[] = {&params};
-  const auto launch = [&] {
-    const CUresult result = api.launch_kernel_ex(&config, function, arguments, nullptr);
-    if (result != CUDA_SUCCESS) driver::check(api, result, "cuLaunchKernelEx");
-  };
+  driver::GridExtents blocks;
+  const auto launch = [&] { driver::launch(api, kernel, blocks, &params, stream); };
   if (recipe.kernel == QuantizeRecipe::Kernel::rows) {
     params.m *= experts;
-    config.gridDimX = static_cast<unsigned>(ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows));
+    blocks.x = static_cast<unsigned>(ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows));
     return launch();
   }
   const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows);
   const std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);
   // Thread blocks that take numbers, and count in a workspace.
-  const auto launch_counting = [&](std::int64_t blocks) {
-    if (blocks > std::numeric_limits<std::int32_t>::max())
+  const auto launch_counting = [&](std::int64_t count) {
+    if (count > std::numeric_limits<std::int32_t>::max())
       throw Error(ErrorCode::unsupported, "x: more tiles than a grid holds", "x");
     const auto memory = reinterpret_cast<CUdeviceptr>(args.workspace.data);
     const auto bytes = static_cast<std::size_t>(workspace.bytes());
     driver::check(api, api.memset_d8_async(memory, 0, bytes, stream), "cuMemsetD8Async");
+    kernel.start = driver::Start::in_order;  // what is ahead of it is no kernel
     params.tiles_n = static_cast<u32>(tiles_n);
-    config.gridDimX = static_cast<unsigned>(blocks);
+    blocks.x = static_cast<unsigned>(count);
     launch();
   };
   if (recipe.kernel == QuantizeRecipe::Kernel::norm) {
@@ -270,13 +261,13 @@ void launch_quantize(const driver::Api& api, CUfunction function, const Quantize
   const std::int64_t strips = ceil_div(tiles_n, strip);
   params.tiles_n = static_cast<u32>(tiles_n);
   params.strips = static_cast<u32>(strips);
-  config.gridDimX = static_cast<unsigned>(strip);
+  blocks.x = static_cast<unsigned>(strip);
   for (std::int64_t expert = 0; expert < experts; expert += grid_limit) {
     params.first_expert = static_cast<u32>(expert);
-    config.gridDimZ = static_cast<unsigned>(strips * std::min(grid_limit, experts - expert));
+    blocks.z = static_cast<unsigned>(strips * std::min(grid_limit, experts - expert));
     for (std::int64_t tile = 0; tile < tiles_m; tile += grid_limit) {
       params.first_tile_m = static_cast<u32>(tile);
-      config.gridDimY = static_cast<unsigned>(std::min(grid_limit, tiles_m - tile));
+      blocks.y = static_cast<unsigned>(std::min(grid_limit, tiles_m - tile));
       launch();
     }
   }

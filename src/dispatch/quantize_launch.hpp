@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "configure/configuration.hpp"
-#include "driver/driver.hpp"
+#include "driver/loaded_kernel.hpp"
 #include "mxjit/quantize.hpp"
 
 namespace mxjit::dispatch {
@@ -18,8 +18,6 @@ struct QuantizeRecipe {
     rows     // thread blocks that each have some rows, of whatever expert
   };
   Kernel kernel = Kernel::tiles;
-  unsigned threads = 0;
-  unsigned shared_bytes = 0;
   std::int64_t tile_rows = 0;  // rows: what a thread block has
   std::int64_t tile_columns = 0;
   std::int64_t strip = 1;  // tiles of a row that the grid visits before it goes down
@@ -36,9 +34,9 @@ struct QuantizeRecipe {
 /// Of a configuration of a call with `options`. Throws Error(internal) for a configuration of another kernel.
 QuantizeRecipe quantize_recipe(const configure::Configuration& configuration, const QuantizeOptions& options);
 
-/// Launches `function` on `stream`. The tensors have been checked against the options that the configuration
+/// Launches `kernel` on `stream`. The tensors have been checked against the options that the configuration
 /// was made for. Allocates nothing. Launches nothing where no output has an element. Throws Error(driver).
-void launch_quantize(const driver::Api& api, CUfunction function, const QuantizeRecipe& recipe,
+void launch_quantize(const driver::Api& api, driver::LoadedKernel kernel, const QuantizeRecipe& recipe,
                      const QuantizeArgs& args, CUstream stream);
 
 }  // namespace mxjit::dispatch

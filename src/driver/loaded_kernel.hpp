@@ -16,12 +16,17 @@
 
 namespace mxjit::driver {
 
+/// When a grid may start. Early: before the grid ahead of it on the stream has ended. Every kernel waits for
+/// that end before it touches memory (kernels/launch/entry.cuh), so that only the way to there is early.
+enum class Start : bool { in_order, early };
+
 /// A kernel ready to launch on one context.
 struct LoadedKernel {
   CUfunction function = nullptr;
   int threads = 0;        // a block
   int shared_bytes = 0;   // dynamic, a block
   int blocks_per_sm = 0;  // resident at once with these threads and shared bytes
+  Start start = Start::in_order;
 };
 
 /// What a cubin must be launched with.

@@ -181,8 +181,12 @@ Api make_api() {
     return std::memset(map, 0, sizeof *map), CUDA_SUCCESS;
   };
   api.tensor_map_replace_address = [](CUtensorMap*, void*) { return CUDA_SUCCESS; };
-  api.launch_kernel_ex = [](const CUlaunchConfig*, CUfunction, void**, void**) {
+  api.launch_kernel_ex = [](const CUlaunchConfig* config, CUfunction, void**, void**) {
     stub().launches.fetch_add(1, std::memory_order_relaxed);
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+      if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+          config->attrs[i].value.programmaticStreamSerializationAllowed != 0)
+        stub().early_starts.fetch_add(1, std::memory_order_relaxed);
     return stub().launch_result.load(std::memory_order_relaxed);
   };
   return api;
@@ -191,7 +195,7 @@ Api make_api() {
 }  // namespace
 
 void Stub::reset() {
-  launches = library_loads = function_loads = capture_queries = strict_loads = 0;
+  launches = early_starts = library_loads = function_loads = capture_queries = strict_loads = 0;
   launch_result = CUDA_SUCCESS;
   capture = CU_STREAM_CAPTURE_STATUS_NONE;
   for (int device = 0; device < devices; ++device) reset_context(device);

@@ -15,6 +15,7 @@ struct Stub {
   static constexpr int devices = 2;
 
   std::atomic<std::uint64_t> launches{0};
+  std::atomic<std::uint64_t> early_starts{0};  // launches that need not wait for the end of what is ahead
   std::atomic<std::uint64_t> library_loads{0};
   std::atomic<std::uint64_t> function_loads{0};
   std::atomic<std::uint64_t> capture_queries{0};

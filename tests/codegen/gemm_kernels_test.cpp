@@ -1,18 +1,15 @@
 // The GEMM templates through NVRTC: every tile compiles without spilling and holds the instructions that make
 // it fast. Skipped where there is no NVRTC.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "codegen/target.hpp"
 #include "compile/nvrtc.hpp"
 #include "configure/gemm.hpp"
+#include "disassembler.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit {
@@ -156,43 +153,19 @@ TEST_F(GemmKernels, OutputFormsOfTheGeneralKernel) {
 
 // ---- machine code
 
-std::filesystem::path disassembler() {
-  const char* named = std::getenv("MXJIT_DISASSEMBLER");
-  for (const char* candidate : {named, "/usr/local/cuda/bin/nvdisasm"})
-    if (candidate != nullptr && access(candidate, X_OK) == 0) return candidate;
-  return {};
-}
-
-std::string disassemble(const std::filesystem::path& program, const std::vector<std::uint8_t>& cubin) {
-  char name[] = "/tmp/mxjit_gemm_XXXXXX";
-  const int file = mkstemp(name);
-  EXPECT_GE(file, 0);
-  close(file);
-  std::ofstream(name, std::ios::binary)
-      .write(reinterpret_cast<const char*>(cubin.data()), static_cast<std::streamsize>(cubin.size()));
-  std::string listing;
-  if (std::FILE* pipe = popen((program.string() + " " + name).c_str(), "r")) {
-    char buffer[4096];
-    while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) listing.append(buffer, got);
-    EXPECT_EQ(pclose(pipe), 0);
-  }
-  std::filesystem::remove(name);
-  return listing;
-}
-
 TEST_F(GemmKernels, MachineCode) {
-  const std::filesystem::path program = disassembler();
+  const std::filesystem::path program = test::disassembler();
   if (program.empty()) GTEST_SKIP() << "no nvdisasm here (MXJIT_DISASSEMBLER names one)";
   for (const GemmTraits& each : {traits(Accumulation::fast, Form::row, Form::row),
                                  traits(Accumulation::promote, Form::block_mn_major, Form::block)}) {
     const Configuration configuration =
         configure::dense_fp8_configuration(each, configure::gemm_tiles(each).front());
-    const std::string code = disassemble(program, compile(configuration).cubin);
+    const std::string code = test::disassemble(program, compile(configuration).cubin);
     EXPECT_NE(code.find("QGMMA"), std::string::npos) << text(configuration);
     EXPECT_NE(code.find("UTMALDG"), std::string::npos) << text(configuration);
     EXPECT_NE(code.find("UTMASTG"), std::string::npos) << text(configuration);
   }
-  const std::string code = disassemble(
+  const std::string code = test::disassemble(
       program,
       compile(configure::general_configuration(traits(Accumulation::exact, Form::row, Form::row))).cubin);
   EXPECT_NE(code.find("HMMA"), std::string::npos);

@@ -30,7 +30,7 @@ class NvrtcTest : public testing::Test {
 
   static Request tiny(const codegen::KernelDescriptor& descriptor) {
     Request made = request(descriptor);
-    made.headers = {{"tiny/scale_add.cuh", test::sample_template}};
+    made.headers.push_back({"tiny/scale_add.cuh", test::sample_template});
     return made;
   }
 
@@ -94,7 +94,7 @@ TEST_F(NvrtcTest, FailureCarriesLogDescriptorAndSource) {
     const std::string text = error.what();
     EXPECT_NE(text.find("undeclared_name"), std::string::npos);
     EXPECT_NE(text.find(codegen::print(test::sample())), std::string::npos);
-    EXPECT_NE(text.find("  23 | int broken"), std::string::npos) << text;
+    EXPECT_NE(text.find("  24 | int broken"), std::string::npos) << text;
     EXPECT_NE(text.find(nvrtc_->path()), std::string::npos);
   }
 }

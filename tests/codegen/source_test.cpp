@@ -17,6 +17,7 @@ TEST(Source, Golden) {
             R"(// Generated for sm_90a by mxjit from one template and one configuration:
 // {"cluster":1,"constants":{"big":1099511627776,"columns":4,"mode":"TinyMode::add","twice":true},"kernel":"tiny/scale_add","min_blocks":2,"schema":1,"shared_bytes":1024,"target":"sm_90a","threads":128}
 #include "tiny/scale_add.cuh"
+#include "launch/entry.cuh"
 
 namespace mxjit {
 
@@ -34,7 +35,7 @@ struct Config {
 
 extern "C" __global__ void __launch_bounds__(128, 2)
 mxjit_tiny_scale_add(const __grid_constant__ mxjit::TinyScaleAdd::Params params) {
-  mxjit::TinyScaleAdd::run<mxjit::Config>(params);
+  mxjit::enter<mxjit::TinyScaleAdd, mxjit::Config>(params);
 }
 )");
 }

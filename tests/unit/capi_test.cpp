@@ -298,6 +298,11 @@ TEST_F(Capi, ValuesOutsideTheirSetAreRefusedByName) {
   mxjit_context* context = nullptr;
   options.bundle_count = 2;
   expect_refused(mxjit_context_create(&options, &context), "options.bundles");
+  options.reserved = 1;
+  options.bundle_count = 0;
+  expect_refused(mxjit_context_create(&options, &context), "options.reserved");
+  options.reserved = 0;
+  options.bundle_count = 2;
   options.bundles = bundles;
   expect_refused(mxjit_context_create(&options, &context), "options.bundles");
   expect_refused(mxjit_set_log_callback(nullptr, nullptr, 4), "level");
@@ -509,7 +514,8 @@ TEST(CapiLayout, StructsAreWhereTheyWere) {
   EXPECT_EQ(offsetof(mxjit_tensor, rank), 12U);
   EXPECT_EQ(offsetof(mxjit_tensor, shape), 16U);
   EXPECT_EQ(offsetof(mxjit_tensor, pitch), 48U);
-  EXPECT_EQ(sizeof(mxjit_context_options), 48U);
+  EXPECT_EQ(sizeof(mxjit_context_options), 56U);
+  EXPECT_EQ(offsetof(mxjit_context_options, early_start), 48U);
   EXPECT_EQ(offsetof(mxjit_context_options, trace), 40U);
   EXPECT_EQ(offsetof(mxjit_context_options, compile), 32U);
   EXPECT_EQ(offsetof(mxjit_context_options, check_pointers), 36U);
