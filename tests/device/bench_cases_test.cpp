@@ -3,6 +3,7 @@
 
 #include "bench/check.hpp"
 #include "bench/op_table.hpp"
+#include "bench/pair_bench.hpp"
 #include "bench/tensor_pool.hpp"
 #include "device/machine.hpp"
 #include "device/problems.hpp"
@@ -63,6 +64,31 @@ TEST_F(BenchCases, OfManyRows) { run(bench::family_of({small() ? 1024 : 8192, 16
 TEST_F(BenchCases, OfFewRows) { run(bench::family_of({100, 544})); }
 TEST_F(BenchCases, OfOneRow) { run(bench::family_of({1, 1024})); }
 TEST_F(BenchCases, OfExperts) { run(bench::family_of({3, 96, 160})); }
+
+TEST_F(BenchCases, PairsOfAQuantizationAndItsGemm) {
+  const Machine& machine = Machine::get();
+  const auto in_order = machine.cold_context(), early = machine.cold_context();
+  dispatch::ContextAccess::state(*early).start = driver::Start::early;
+  Random random(61);
+  const std::vector<bench::Pair> pairs = bench::pairs(100, 256, 384);
+  ASSERT_EQ(pairs.size(), 2U);
+  for (const bench::Pair& pair : pairs) {
+    SCOPED_TRACE(pair.name);
+    bench::PairBench bench(machine.device(), nullptr, {*in_order, *early}, pair,
+                           [&](driver::DeviceBuffer& buffer, CUstream stream) {
+                             std::vector<std::uint16_t> values(buffer.bytes() / 2);
+                             for (std::uint16_t& value : values)  // 1 to 2, of either sign
+                               value = static_cast<std::uint16_t>(0x3F80 | (random() & 0x807F));
+                             buffer.write(values.data(), buffer.bytes(), stream);
+                             driver::check(machine.api(), machine.api().stream_synchronize(stream), "wait");
+                           });
+    bench.prepare(4);
+    bench.timer().measure(1, [] {});
+    const bench::Row row = bench.row(0.5);
+    EXPECT_TRUE(row.correct) << row.difference;
+    EXPECT_EQ(row.shape, (std::vector<std::int64_t>{100, 256, 384}));
+  }
+}
 
 }  // namespace
 }  // namespace mxjit::device

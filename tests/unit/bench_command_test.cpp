@@ -42,7 +42,7 @@ TEST(BenchCommand, ChoosesRowsByNameAndShape) {
   options.only = "^(row|dual) .* 16384x";
   EXPECT_TRUE(is_chosen(options, "dual 1x32 rceil plain 16384x5120"));
   EXPECT_FALSE(is_chosen(options, "dual 1x32 rceil plain 8192x5120"));
-  for (const char* suite : {"quantize", "gemm"}) {
+  for (const char* suite : {"quantize", "gemm", "overlap"}) {
     options.suite = suite;
     options.only = "(";
     EXPECT_EQ(error_of(options), ErrorCode::invalid_argument);

@@ -9,7 +9,7 @@
 namespace mxjit::bench {
 
 struct BenchOptions {
-  std::string suite;                     // "dispatch", "compile", "quantize"
+  std::string suite;                     // "dispatch", "compile", "quantize", "gemm", "overlap"
   std::filesystem::path out;             // folder for SUITE.json and SUITE.md; empty: no files
   std::optional<std::string> cache_dir;  // writable cache root; the compile suite always uses a fresh one
   std::string only;                      // an ECMAScript regex: rows whose "name shape" it finds; empty: all

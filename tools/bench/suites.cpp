@@ -10,9 +10,9 @@
 namespace mxjit::bench {
 
 std::span<const Suite> suites() {
-  static constexpr std::array<Suite, 4> all = {Suite{"dispatch", run_dispatch}, Suite{"compile", run_compile},
-                                               Suite{"quantize", run_quantize, true},
-                                               Suite{"gemm", run_gemm, true}};
+  static constexpr std::array<Suite, 5> all = {
+      Suite{"dispatch", run_dispatch}, Suite{"compile", run_compile}, Suite{"quantize", run_quantize, true},
+      Suite{"gemm", run_gemm, true}, Suite{"overlap", run_overlap, true}};
   return all;
 }
 

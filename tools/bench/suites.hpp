@@ -20,6 +20,7 @@ Result run_dispatch(const BenchOptions& options);
 Result run_compile(const BenchOptions& options);
 Result run_quantize(const BenchOptions& options);
 Result run_gemm(const BenchOptions& options);
+Result run_overlap(const BenchOptions& options);
 
 /// Whether `only` finds the row of this "name shape".
 bool is_chosen(const BenchOptions& options, const std::string& title);

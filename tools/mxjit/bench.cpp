@@ -14,7 +14,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       app, invocation, "bench", "Run a benchmark suite",
       "With --out, writes DIR/SUITE.json and DIR/SUITE.md.\n\n"
       "Suites: dispatch (host time of a call), compile (time to a kernel, cold and warm), quantize (of the\n"
-      "copy roof), gemm (beside cuBLASLt).\n\n"
+      "copy roof), gemm (beside cuBLASLt),\n"
+      "overlap (a quantization and its GEMM, started in order and early).\n\n"
       "Examples:\n"
       "  mxjit bench dispatch\n"
       "  mxjit bench quantize --out results\n"
@@ -25,9 +26,10 @@ void add_bench(CLI::App& app, Invocation& invocation) {
         if (!common.cache.empty()) options->cache_dir = common.cache;
         return bench::bench_command(*options);
       });
-  command->add_option("SUITE", options->suite, "dispatch, compile, quantize or gemm")->required();
+  command->add_option("SUITE", options->suite, "dispatch, compile, quantize, gemm or overlap")->required();
   command->add_option("--out", *out, "Folder for the result files")->type_name("DIR");
-  command->add_option("--only", options->only, "quantize, gemm: rows whose name and shape this finds")
+  command
+      ->add_option("--only", options->only, "quantize, gemm, overlap: rows whose name and shape this finds")
       ->type_name("REGEX");
   command->add_flag("--quick", options->quick, "Fewer shapes and samples: a smoke test, no measurement");
 }
