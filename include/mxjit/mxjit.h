@@ -96,7 +96,12 @@ enum {
   MXJIT_ROUNDING_POW2 = 5
 };
 enum { MXJIT_LAYOUT_PLAIN = 0, MXJIT_LAYOUT_BLOCKED = 1, MXJIT_LAYOUT_MN_MAJOR = 2 };
-enum { MXJIT_BLOCK_EXTENTS = 0, MXJIT_BLOCK_ROW = 1, MXJIT_BLOCK_TENSOR = 2 };
+enum {
+  MXJIT_BLOCK_EXTENTS = 0,
+  MXJIT_BLOCK_ROW = 1,
+  MXJIT_BLOCK_TENSOR = 2,
+  MXJIT_BLOCK_K = 3 /* of an operand of a GEMM: a factor for each contraction index */
+};
 enum { MXJIT_ACCUMULATION_PROMOTE = 0, MXJIT_ACCUMULATION_FAST = 1, MXJIT_ACCUMULATION_EXACT = 2 };
 enum {
   MXJIT_PLACEMENT_DENSE = 0,
@@ -105,6 +110,7 @@ enum {
   MXJIT_PLACEMENT_PER_EXPERT = 3
 };
 enum { MXJIT_PRE_NONE = 0, MXJIT_PRE_SWIGLU = 1, MXJIT_PRE_SWIGLU_INTERLEAVED = 2, MXJIT_PRE_RMSNORM = 3 };
+enum { MXJIT_EPILOGUE_NONE = 0, MXJIT_EPILOGUE_SWIGLU = 1, MXJIT_EPILOGUE_SWIGLU_INTERLEAVED = 2 };
 enum { MXJIT_AXIS_ROW = 1, MXJIT_AXIS_COL = 2 }; /* a set: one, the other, or their sum */
 
 /* ---- context */
@@ -225,19 +231,34 @@ typedef struct mxjit_operand_scale {
   int32_t layout; /* MXJIT_LAYOUT_... */
 } mxjit_operand_scale;
 
+/* D in e4m3 with a scale for every block of a row's columns. */
+typedef struct mxjit_requant {
+  int32_t present;    /* 0: none, and the rest is ignored */
+  int32_t scaling;    /* MXJIT_SCALING_... */
+  int32_t block_kind; /* MXJIT_BLOCK_EXTENTS */
+  int32_t block_rows; /* mx: 1, 32; fp32: 1, 128 */
+  int32_t block_cols;
+  int32_t rounding; /* MXJIT_ROUNDING_... */
+  int32_t layout;   /* MXJIT_LAYOUT_... */
+} mxjit_requant;
+
 typedef struct mxjit_gemm_options {
   size_t struct_size;
   mxjit_operand_scale a_scale;
   mxjit_operand_scale b_scale;
   int32_t a_mn_major; /* not 0: a is stored as (K, M), or (B, K, M) */
   int32_t b_mn_major;
-  int32_t accumulation; /* MXJIT_ACCUMULATION_... */
-  int32_t output;       /* MXJIT_BF16, MXJIT_FP16 or MXJIT_FP32 */
+  int32_t accumulation;    /* MXJIT_ACCUMULATION_... */
+  int32_t output;          /* MXJIT_BF16, MXJIT_FP16, MXJIT_FP32 or MXJIT_E4M3 */
+  mxjit_requant requant;   /* only with MXJIT_E4M3 */
+  int32_t amax;            /* not 0: d's largest magnitude goes to args.amax */
+  int32_t epilogue;        /* MXJIT_EPILOGUE_... */
+  int32_t batch_invariant; /* not 0: a row's bits depend on neither M nor the other rows */
 } mxjit_gemm_options;
 #define MXJIT_GEMM_OPTIONS_INIT                                                                           \
   {                                                                                                       \
     sizeof(mxjit_gemm_options), {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, 0, 0, MXJIT_ACCUMULATION_PROMOTE, \
-        MXJIT_BF16                                                                                        \
+        MXJIT_BF16, {0, 0, 0, 0, 0, 0, 0}, 0, MXJIT_EPILOGUE_NONE, 0                                      \
   }
 
 /* Shapes: GemmArgs of gemm.hpp. */
@@ -252,11 +273,19 @@ typedef struct mxjit_gemm_args {
   mxjit_tensor bias; /* no tensor: none */
   float alpha;       /* 1 in MXJIT_GEMM_ARGS_INIT */
   float beta;
+  mxjit_tensor d_scale;  /* with an output of MXJIT_E4M3 and no requant */
+  mxjit_tensor d_scales; /* with requant */
+  mxjit_tensor amax;     /* with options.amax */
+  float amax_cap;        /* requant with fp32: no largest magnitude counts as more than this; 0: no cap */
+  float swiglu_alpha;    /* 1 in MXJIT_GEMM_ARGS_INIT */
+  float swiglu_limit;    /* 0: none */
+  int32_t reserved;      /* 0 */
 } mxjit_gemm_args;
-#define MXJIT_GEMM_ARGS_INIT                                                                     \
-  {                                                                                              \
-    sizeof(mxjit_gemm_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
-        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, 1.0F, 0.0F                            \
+#define MXJIT_GEMM_ARGS_INIT                                                                             \
+  {                                                                                                      \
+    sizeof(mxjit_gemm_args), MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR,         \
+        MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, 1.0F, 0.0F, MXJIT_NO_TENSOR, MXJIT_NO_TENSOR, \
+        MXJIT_NO_TENSOR, 0.0F, 1.0F, 0.0F, 0                                                             \
   }
 
 /* As the three for quantize. A plan's tile stays; extents, pitches and values may differ. */

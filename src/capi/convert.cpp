@@ -22,10 +22,12 @@ static_assert(same<ScaleLayout::plain, MXJIT_LAYOUT_PLAIN> &&
               same<ScaleLayout::blocked, MXJIT_LAYOUT_BLOCKED> &&
               same<ScaleLayout::mn_major, MXJIT_LAYOUT_MN_MAJOR>);
 static_assert(same<Block::Kind::extents, MXJIT_BLOCK_EXTENTS> && same<Block::Kind::row, MXJIT_BLOCK_ROW> &&
-              same<Block::Kind::tensor, MXJIT_BLOCK_TENSOR>);
+              same<Block::Kind::tensor, MXJIT_BLOCK_TENSOR> && same<Block::Kind::k, MXJIT_BLOCK_K>);
 static_assert(same<Accumulation::promote, MXJIT_ACCUMULATION_PROMOTE> &&
               same<Accumulation::fast, MXJIT_ACCUMULATION_FAST> &&
               same<Accumulation::exact, MXJIT_ACCUMULATION_EXACT>);
+static_assert(same<Epilogue::none, MXJIT_EPILOGUE_NONE> && same<Epilogue::swiglu, MXJIT_EPILOGUE_SWIGLU> &&
+              same<Epilogue::swiglu_interleaved, MXJIT_EPILOGUE_SWIGLU_INTERLEAVED>);
 
 static_assert(same<Placement::dense, MXJIT_PLACEMENT_DENSE> &&
               same<Placement::m_groups, MXJIT_PLACEMENT_M_GROUPS> &&
@@ -68,12 +70,17 @@ DType dtype(std::int32_t value, const char* owner, const char* field) {
 }
 
 Block block(std::int32_t kind, std::int32_t rows, std::int32_t cols, const char* owner) {
-  return {enumerator<Block::Kind::tensor>(kind, owner, "block_kind", "MXJIT_BLOCK_EXTENTS, _ROW or _TENSOR"),
+  return {enumerator<Block::Kind::k>(kind, owner, "block_kind", "MXJIT_BLOCK_EXTENTS, _ROW, _TENSOR or _K"),
           rows, cols};
 }
 
 Scaling scaling(std::int32_t value, const char* owner) {
   return enumerator<Scaling::fp32>(value, owner, "scaling", "MXJIT_SCALING_MX or MXJIT_SCALING_FP32");
+}
+
+Rounding rounding(std::int32_t value, const char* owner) {
+  return enumerator<Rounding::pow2>(value, owner, "rounding",
+                                    "MXJIT_ROUNDING_RCEIL, _FLOOR, _CEIL, _EVEN, _NONE or _POW2");
 }
 
 ScaleLayout layout(std::int32_t value, const char* owner, const char* field) {
@@ -93,6 +100,14 @@ std::optional<OperandScale> operand_scale(const mxjit_operand_scale& given, cons
   return OperandScale{scaling(given.scaling, owner),
                       block(given.block_kind, given.block_rows, given.block_cols, owner),
                       layout(given.layout, owner, "layout")};
+}
+
+std::optional<Requant> requant(const mxjit_requant& given) {
+  constexpr const char* owner = "options.requant";
+  if (given.present == 0) return std::nullopt;
+  return Requant{scaling(given.scaling, owner),
+                 block(given.block_kind, given.block_rows, given.block_cols, owner),
+                 rounding(given.rounding, owner), layout(given.layout, owner, "layout")};
 }
 
 }  // namespace
@@ -136,8 +151,7 @@ QuantizeOptions quantize_options(const mxjit_quantize_options* options) {
   made.format = dtype(given.format, owner, "format");
   made.scaling = scaling(given.scaling, owner);
   made.block = block(given.block_kind, given.block_rows, given.block_cols, owner);
-  made.rounding = enumerator<Rounding::pow2>(given.rounding, owner, "rounding",
-                                             "MXJIT_ROUNDING_RCEIL, _FLOOR, _CEIL, _EVEN, _NONE or _POW2");
+  made.rounding = rounding(given.rounding, owner);
   made.scale_layout = layout(given.scale_layout, owner, "scale_layout");
   if ((given.axes & ~(MXJIT_AXIS_ROW | MXJIT_AXIS_COL)) != 0)
     refuse_value(owner, "axes", "MXJIT_AXIS_ROW, MXJIT_AXIS_COL or their sum", given.axes);
@@ -184,21 +198,34 @@ GemmOptions gemm_options(const mxjit_gemm_options* options) {
   made.accumulation = enumerator<Accumulation::exact>(given.accumulation, "options", "accumulation",
                                                       "MXJIT_ACCUMULATION_PROMOTE, _FAST or _EXACT");
   made.output = dtype(given.output, "options", "output");
+  made.requant = requant(given.requant);
+  made.amax = given.amax != 0;
+  made.epilogue = enumerator<Epilogue::swiglu_interleaved>(
+      given.epilogue, "options", "epilogue", "MXJIT_EPILOGUE_NONE, _SWIGLU or _SWIGLU_INTERLEAVED");
+  made.batch_invariant = given.batch_invariant != 0;
   return made;
 }
 
 GemmArgs gemm_args(const mxjit_gemm_args* args) {
   require(args, "args");
   const mxjit_gemm_args given = read_sized(*args, no_gemm_args, "args");
-  return {.a = tensor(given.a, "a"),
-          .a_scale = tensor(given.a_scale, "a_scale"),
-          .b = tensor(given.b, "b"),
-          .b_scale = tensor(given.b_scale, "b_scale"),
-          .d = tensor(given.d, "d"),
-          .c = tensor(given.c, "c"),
-          .bias = tensor(given.bias, "bias"),
-          .alpha = given.alpha,
-          .beta = given.beta};
+  if (given.reserved != 0) refuse_value("args", "reserved", "0", given.reserved);
+  GemmArgs made{.a = tensor(given.a, "a"),
+                .a_scale = tensor(given.a_scale, "a_scale"),
+                .b = tensor(given.b, "b"),
+                .b_scale = tensor(given.b_scale, "b_scale"),
+                .d = tensor(given.d, "d"),
+                .c = tensor(given.c, "c"),
+                .bias = tensor(given.bias, "bias"),
+                .alpha = given.alpha,
+                .beta = given.beta,
+                .d_scale = tensor(given.d_scale, "d_scale"),
+                .d_scales = tensor(given.d_scales, "d_scales"),
+                .amax = tensor(given.amax, "amax"),
+                .swiglu_alpha = given.swiglu_alpha};
+  if (given.amax_cap != 0) made.amax_cap = given.amax_cap;
+  if (given.swiglu_limit != 0) made.swiglu_limit = given.swiglu_limit;
+  return made;
 }
 
 DequantizeOptions dequantize_options(const mxjit_dequantize_options* options) {

@@ -531,9 +531,14 @@ TEST(CapiLayout, StructsAreWhereTheyWere) {
   EXPECT_EQ(offsetof(mxjit_quantize_args, workspace), 400U);
   EXPECT_EQ(offsetof(mxjit_quantize_args, amax_cap), 456U);
   EXPECT_EQ(sizeof(mxjit_operand_scale), 24U);
-  EXPECT_EQ(sizeof(mxjit_gemm_options), 72U);
+  EXPECT_EQ(sizeof(mxjit_requant), 28U);
+  EXPECT_EQ(sizeof(mxjit_gemm_options), 112U);
+  EXPECT_EQ(offsetof(mxjit_gemm_options, requant), 72U);
+  EXPECT_EQ(offsetof(mxjit_gemm_options, batch_invariant), 108U);
   EXPECT_EQ(offsetof(mxjit_gemm_options, output), 68U);
-  EXPECT_EQ(sizeof(mxjit_gemm_args), 408U);
+  EXPECT_EQ(sizeof(mxjit_gemm_args), 592U);
+  EXPECT_EQ(offsetof(mxjit_gemm_args, d_scale), 408U);
+  EXPECT_EQ(offsetof(mxjit_gemm_args, swiglu_limit), 584U);
   EXPECT_EQ(offsetof(mxjit_gemm_args, alpha), 400U);
   EXPECT_EQ(sizeof(mxjit_statistics), 152U);
   EXPECT_EQ(offsetof(mxjit_statistics, load_ns), 144U);

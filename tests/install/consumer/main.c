@@ -56,6 +56,9 @@ static void with_context(mxjit_context* context) {
   check(quantize(context, NULL, NULL, NULL, 64, 64) == MXJIT_INVALID_ARGUMENT, "null memory is refused");
   check(strcmp(mxjit_last_argument(), "x") == 0, "x is named");
   check(mxjit_plan_gemm(context, &options, &args, &plan) == MXJIT_INVALID_ARGUMENT, "no tensors are refused");
+  options.epilogue = 77;
+  check(mxjit_plan_gemm(context, &options, &args, &plan) == MXJIT_INVALID_ARGUMENT, "77 is no epilogue");
+  check(strcmp(mxjit_last_argument(), "options.epilogue") == 0, "the epilogue is named");
   without_tensors(context, "no tensors of small ops are refused");
   check(plan == NULL, "there is no plan");
   check(mxjit_context_statistics(context, &statistics) == MXJIT_SUCCESS, "statistics");
