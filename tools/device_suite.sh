@@ -3,7 +3,8 @@
 #   tools/device_suite.sh [BUILD [OUT]]
 # Writes OUT/{device,memcheck,racecheck,initcheck}.json and .log; fails when any of them did. BUILD: build, OUT:
 # tests/device/results. MXJIT_GOLDENS names the golden cases; MXJIT_DEVICE_PARTS chooses parts (default all four);
-# MXJIT_DEVICE_PROBLEMS is how many problems of chance part device runs (default 10000).
+# MXJIT_DEVICE_PROBLEMS and MXJIT_DEVICE_GEMMS are how many problems of chance part device runs (default 10000, and 5000
+# of GEMM).
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build}
@@ -37,7 +38,10 @@ run() { # name, command...
 sanitizer=$(command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" 2>/dev/null)
 for part in ${MXJIT_DEVICE_PARTS:-device memcheck racecheck initcheck}; do
   case $part in
-    device) run device env MXJIT_DEVICE_PROBLEMS="${MXJIT_DEVICE_PROBLEMS:-10000}" "$program" --gtest_brief=1 ;;
+    device)
+      run device env MXJIT_DEVICE_PROBLEMS="${MXJIT_DEVICE_PROBLEMS:-10000}" MXJIT_DEVICE_GEMMS="${MXJIT_DEVICE_GEMMS:-5000}" \
+        "$program" --gtest_brief=1
+      ;;
     memcheck | racecheck | initcheck)
       if [ -z "$sanitizer" ]; then
         echo "device_suite: $part skipped: compute-sanitizer is neither in PATH nor in CUDA_HOME" >&2

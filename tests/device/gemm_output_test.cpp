@@ -4,18 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <initializer_list>
-#include <limits>
 #include <vector>
 
+#include "device/gemm_compare.hpp"
 #include "device/gemm_problems.hpp"
 #include "device/guarded.hpp"
 #include "device/machine.hpp"
 #include "device/problems.hpp"
-#include "reference/fp8.hpp"
 #include "reference/reference.hpp"
 
 namespace mxjit::device {
@@ -25,111 +21,6 @@ using problem::Gemm;
 using problem::Problem;
 
 class GemmOutputsOnDevice : public DeviceTest {};
-
-// The place of an e4m3 code among all, in the order of their values.
-int rank_of(std::uint8_t code) { return (code & 0x80) != 0 ? -(code & 0x7F) : code & 0x7F; }
-
-double e4m3(std::uint8_t code) { return static_cast<double>(reference::decode_fp8(DType::e4m3, code)); }
-
-// Sums in fp32 (exact), or in the tensor core's accumulator over a few hundred of K, differ from the
-// reference's by tolerance() of the typical value. Codes of values as large as that lie at least 2^-4 of it
-// apart: one crosses to the next code with a chance of 2^-7 at most. Codes of small values lie closer, and
-// there the distance counts. A wrong factor or place changes nearly every code; a product too many or too few
-// moves a value by some 2^-4 of the typical one.
-void expect_codes(const HostTensor& got, const HostTensor& want) {
-  ASSERT_EQ(got.bytes.size(), want.bytes.size());
-  double squares = 0.0;
-  for (const std::uint8_t code : want.bytes)
-    if ((code & 0x7F) != 0x7F) squares += std::pow(e4m3(code), 2);
-  const double furthest = 0x1p-8 * std::sqrt(squares / static_cast<double>(want.bytes.size()));
-  std::size_t differing = 0, far = 0;
-  for (std::size_t i = 0; i < got.bytes.size(); ++i) {
-    const std::uint8_t have = got.bytes[i], code = want.bytes[i];
-    if (have == code) continue;
-    ++differing;
-    const bool nan = (have & 0x7F) == 0x7F || (code & 0x7F) == 0x7F;
-    const double distance = std::fabs(e4m3(have) - e4m3(code));
-    if (nan || (std::abs(rank_of(have) - rank_of(code)) > 1 && distance > furthest)) ++far;
-  }
-  EXPECT_EQ(far, 0U);
-  EXPECT_LE(differing, want.bytes.size() / 64 + 2);
-}
-
-// By the reference, whatever the layout of the scales.
-HostTensor decoded(const Gemm& gemm, const TensorMap& outputs) {
-  problem::Dequantize op;
-  const problem::Recipe& recipe = *gemm.d.requant;
-  op.q.dtype = DType::e4m3;
-  for (const std::int64_t extent : outputs.at("d").shape) op.q.shape.emplace_back(extent);
-  op.scaling = recipe.scaling;
-  op.block = recipe.block;
-  op.scale_layout = recipe.scale_layout;
-  op.output = DType::fp32;
-  const TensorMap inputs{{"q", outputs.at("d")}, {"s", outputs.at("d_scales")}};
-  return reference::run(problem::with_defaults({.name = {}, .op = op}), inputs).at("x");
-}
-
-// Largest magnitudes differ as sums do: by some 1e-6. A power of two among scales moves where one lies that
-// close to its threshold, and the block's codes with it: hardly ever. Other float scales carry the
-// difference.
-void expect_requantized(const Gemm& gemm, const TensorMap& got, const TensorMap& want) {
-  const HostTensor &have = got.at("d_scales"), &scales = want.at("d_scales");
-  ASSERT_EQ(have.bytes.size(), scales.bytes.size());
-  std::size_t moved = 0;
-  if (scales.dtype == DType::fp32) {
-    const bool pow2 = gemm.d.requant->rounding == Rounding::pow2;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(scales.elements()); ++i) {
-      const double h = value_of(have, i), w = value_of(scales, i);
-      if (std::isnan(h) && std::isnan(w)) continue;
-      if (std::isfinite(w) ? !(std::fabs(h - w) <= (pow2 ? 0.0 : 1e-5) * w) : h != w) ++moved;
-    }
-  } else {
-    for (std::size_t i = 0; i < scales.bytes.size(); ++i)
-      if (have.bytes[i] != scales.bytes[i]) ++moved;
-  }
-  EXPECT_LE(moved, scales.bytes.size() / 256);
-  if (moved == 0) expect_codes(got.at("d"), want.at("d"));
-  EXPECT_LE(relative_error(decoded(gemm, got), decoded(gemm, want)), 0x1p-7);
-}
-
-void expect_outputs(const Gemm& gemm, const TensorMap& inputs, const Placement& placement = {}) {
-  const Problem problem = whole(gemm);
-  SCOPED_TRACE(problem::print(problem));
-  const TensorMap want = reference::run(problem, inputs);
-  const TensorMap got = run_guarded(problem, inputs, placement);
-  ASSERT_EQ(got.size(), want.size());
-  if (gemm.d.requant) {
-    expect_requantized(gemm, got, want);
-  } else if (gemm.d.tensor.dtype == DType::e4m3) {
-    expect_codes(got.at("d"), want.at("d"));
-  } else {
-    EXPECT_LE(relative_error(got.at("d"), want.at("d")), tolerance(gemm));
-  }
-  if (!gemm.d.amax) return;
-  const double largest = value_of(want.at("amax"), 0), have = value_of(got.at("amax"), 0);
-  if (std::isnan(largest)) {
-    EXPECT_TRUE(std::isnan(have));
-  } else {
-    // Of one value, and the largest: much less is lost than in the typical one.
-    EXPECT_NEAR(have, largest, largest * (gemm.accumulation == Accumulation::fast ? 1e-2 : 0x1p-10));
-  }
-}
-
-// A d_scale a row instead of one.
-void scale_rows(const Gemm& gemm, TensorMap& inputs, Random& random) {
-  const Problem problem = whole(gemm);
-  for (const problem::TensorDecl& decl : problem::tensors(problem)) {
-    if (decl.name != "d_scale") continue;
-    HostTensor& scales = inputs.at("d_scale");
-    scales.shape = decl.also_shapes.at(0);
-    const auto count = static_cast<std::size_t>(scales.elements());
-    scales.bytes.resize(count * sizeof(float));
-    for (std::size_t i = 0; i < count; ++i) {
-      const float scale = 0.5F + static_cast<float>(random() % 4096) / 1024.0F;
-      std::memcpy(scales.bytes.data() + i * sizeof scale, &scale, sizeof scale);
-    }
-  }
-}
 
 Gemm of_e4m3(std::int64_t m, std::int64_t n, std::int64_t k, const char* a, const char* b,
              Accumulation accumulation) {

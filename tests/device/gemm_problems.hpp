@@ -26,7 +26,10 @@ double value_of(const HostTensor& tensor, std::size_t index);
 
 /// ||got - expected|| / ||expected||, in double. Infinite where only one of them is NaN.
 double relative_error(const HostTensor& got, const HostTensor& expected);
-/// What relative_error may be for the problem's accumulation and output.
+/// What relative_error may be for the problem's output, rounded once, and for its accumulation.
+double rounding_tolerance(const problem::Gemm& gemm);
+double sum_tolerance(const problem::Gemm& gemm);
+/// Both.
 double tolerance(const problem::Gemm& gemm);
 
 }  // namespace mxjit::device

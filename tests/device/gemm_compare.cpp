@@ -1,0 +1,259 @@
+#include "device/gemm_compare.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "reference/fp8.hpp"
+#include "reference/gemm.hpp"
+#include "reference/pre.hpp"
+#include "reference/reference.hpp"
+
+namespace mxjit::device {
+namespace {
+
+using problem::Gemm;
+
+// The mean over an operand's rows of the squares of its values, for each contraction index.
+std::vector<double> mean_squares(const problem::Operand& declared, const TensorMap& inputs,
+                                 const std::string& name, std::int64_t index) {
+  const problem::Shape& shape = declared.tensor.shape;
+  const std::int64_t rows = shape[shape.size() - 2].max, k = shape.back().max;
+  const HostTensor* scales = declared.scaling ? &inputs.at(name + "_scale") : nullptr;
+  reference::OperandData data(declared, inputs.at(name), scales, std::nullopt, {});
+  std::vector<std::int64_t> all(static_cast<std::size_t>(rows));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  const reference::Matrix values = data.decode_rows(index, all, 0, k, 0);
+  std::vector<double> means(static_cast<std::size_t>(k));
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t i = 0; i < k; ++i) {
+      const double value = values.row(r)[i];
+      if (std::isfinite(value))
+        means[static_cast<std::size_t>(i)] += value * value / static_cast<double>(rows);
+    }
+  return means;
+}
+
+// What alpha times a sum of the products is like: its root mean square, had the terms signs of chance.
+double typical_sum(const Gemm& gemm, const TensorMap& inputs) {
+  const auto matrices = [](const problem::Operand& operand) {
+    const problem::Shape& shape = operand.tensor.shape;
+    return shape.size() == 3 ? shape[0].max : 1;
+  };
+  const std::int64_t of_a = matrices(gemm.a), of_b = matrices(gemm.b), count = of_a == 1 ? of_b : of_a;
+  double squares = 0.0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::vector<double> a = mean_squares(gemm.a, inputs, "a", of_a == 1 ? 0 : i);
+    const std::vector<double> b = mean_squares(gemm.b, inputs, "b", of_b == 1 ? 0 : i);
+    squares += std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / static_cast<double>(count);
+  }
+  return std::fabs(gemm.alpha) * std::sqrt(squares);
+}
+
+// How much each value of D moves with the sums that it is made of: 1, or what SwiGLU makes of that.
+std::vector<double> sensitivities(const Gemm& gemm, const TensorMap& inputs, const TensorMap& want) {
+  std::vector<double> of(static_cast<std::size_t>(want.at("d").elements()), 1.0);
+  if (!gemm.epilogue || of.empty()) return of;
+  Gemm products = gemm;
+  products.epilogue.reset();
+  products.d = {};
+  products.d.tensor.dtype = DType::fp32;
+  const HostTensor sums = reference::run(whole(products), inputs).at("d");
+  const problem::Swiglu& p = *gemm.epilogue;
+  const std::int64_t columns = want.at("d").shape.back();
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i) / columns, column = static_cast<std::int64_t>(i) % columns;
+    const auto at = [&](std::int64_t c) {
+      return value_of(sums, static_cast<std::size_t>(row * 2 * columns + c));
+    };
+    const double gate = at(reference::gate_column(p, column));
+    const double up = at(reference::up_column(p, column, columns)) + (p.limit ? 1.0 : 0.0);
+    // No slope of gate * sigmoid is above 1.1.
+    of[i] = std::hypot(1.1 * up, gate / (1.0 + std::exp(-p.alpha * gate)));
+    if (!std::isfinite(of[i])) of[i] = 0.0;
+  }
+  return of;
+}
+
+// The place of an e4m3 code among all, in the order of their values.
+int rank_of(std::uint8_t code) { return (code & 0x80) != 0 ? -(code & 0x7F) : code & 0x7F; }
+
+bool is_nan(std::uint8_t code) { return (code & 0x7F) == 0x7F; }
+
+double e4m3(std::uint8_t code) { return static_cast<double>(reference::decode_fp8(DType::e4m3, code)); }
+
+// What D's codes stand for, by the reference, whatever the layout of its scales.
+std::vector<double> decoded(const Gemm& gemm, const TensorMap& inputs, const TensorMap& outputs) {
+  const HostTensor& d = outputs.at("d");
+  std::vector<double> values(d.bytes.size());
+  if (!gemm.d.requant) {
+    const HostTensor& scales = inputs.at("d_scale");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t row = i / static_cast<std::size_t>(d.shape.back());
+      values[i] = e4m3(d.bytes[i]) * value_of(scales, scales.elements() == 1 ? 0 : row);
+    }
+    return values;
+  }
+  problem::Dequantize op;
+  const problem::Recipe& recipe = *gemm.d.requant;
+  op.q.dtype = DType::e4m3;
+  for (const std::int64_t extent : d.shape) op.q.shape.emplace_back(extent);
+  op.scaling = recipe.scaling;
+  op.block = recipe.block;
+  op.scale_layout = recipe.scale_layout;
+  op.output = DType::fp32;
+  const TensorMap coded{{"q", d}, {"s", outputs.at("d_scales")}};
+  const HostTensor x = reference::run(problem::with_defaults({.name = {}, .op = op}), coded).at("x");
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(x, i);
+  return values;
+}
+
+double root_mean_square(const std::vector<double>& values) {
+  double squares = 0.0;
+  std::size_t count = 0;
+  for (const double value : values)
+    if (std::isfinite(value)) squares += value * value, ++count;
+  return count == 0 ? 0.0 : std::sqrt(squares / static_cast<double>(count));
+}
+
+class Comparison {
+ public:
+  Comparison(const Gemm& gemm, const TensorMap& inputs, const TensorMap& got, const TensorMap& want)
+      : gemm_(gemm), inputs_(inputs), got_(got), want_(want), typical_(typical_sum(gemm, inputs)) {
+    sensitivity_ = sensitivities(gemm, inputs, want);
+    // The error of a handful of values scatters about what it is on average.
+    const auto count = static_cast<double>(sensitivity_.size());
+    tolerance_ = sum_tolerance(gemm) * (1.0 + 4.0 / std::sqrt(std::max(1.0, count)));
+  }
+
+  std::string run() {
+    if (got_.size() != want_.size()) return "not every output";
+    std::string found;
+    if (gemm_.d.requant) found = of_scales();
+    if (found.empty()) found = gemm_.d.tensor.dtype == DType::e4m3 ? of_codes() : of_values();
+    if (found.empty() && gemm_.d.amax) found = of_amax();
+    return found;
+  }
+
+ private:
+  // Of one value rather than of all.
+  double furthest(std::size_t i) const { return 6.0 * tolerance_ * typical_ * sensitivity_[i]; }
+
+  std::string of_values() const {
+    const HostTensor &got = got_.at("d"), &want = want_.at("d");
+    double error = 0.0, norm = 0.0, typical = 0.0;
+    for (std::size_t i = 0; i < sensitivity_.size(); ++i) {
+      const double have = value_of(got, i), right = value_of(want, i);
+      if (std::isnan(have) && std::isnan(right)) continue;
+      if (have == right) {
+        if (std::isfinite(right)) norm += right * right;
+      } else if (!std::isfinite(have) || !std::isfinite(right)) {
+        return fmt::format("d[{}] is {}, expected {}", i, have, right);
+      } else {
+        error += (have - right) * (have - right);
+        norm += right * right;
+      }
+      typical += typical_ * typical_ * sensitivity_[i] * sensitivity_[i];
+    }
+    const double allowed =
+        rounding_tolerance(gemm_) * std::sqrt(norm) + tolerance_ * std::sqrt(std::max(norm, typical));
+    if (std::sqrt(error) <= allowed) return {};
+    return fmt::format("d is off by {}, allowed are {}", std::sqrt(error), allowed);
+  }
+
+  // A sum that lies close to the middle of two codes may get either, and codes of small values lie closer to
+  // each other than sums do. A wrong factor or place changes nearly every code; a product too many or too few
+  // moves a value by some 2^-4 of the typical one.
+  std::string of_codes() {
+    const std::vector<std::uint8_t>&got = got_.at("d").bytes, &want = want_.at("d").bytes;
+    const std::vector<double> have = decoded(gemm_, inputs_, got_), right = decoded(gemm_, inputs_, want_);
+    const double close = 0x1p-8 * root_mean_square(right);
+    std::size_t differing = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (got[i] == want[i] || (is_nan(got[i]) && is_nan(want[i]))) continue;
+      ++differing;
+      const double distance = std::fabs(have[i] - right[i]);
+      const bool neighbours = std::abs(rank_of(got[i]) - rank_of(want[i])) <= 1 ||
+                              (moved_ > 0 && distance <= 0x1p-3 * std::fabs(right[i]));
+      if (is_nan(got[i]) || is_nan(want[i]) || (!neighbours && distance > std::max(close, furthest(i))))
+        return fmt::format("d[{}] is {} (code {:#04x}), expected {} ({:#04x})", i, have[i], got[i], right[i],
+                           want[i]);
+    }
+    const std::size_t chance = want.size() / (gemm_.accumulation == Accumulation::fast ? 16 : 64) + 2;
+    if (differing <= chance + moved_ * 128) return {};
+    return fmt::format("{} of {} codes differ", differing, want.size());
+  }
+
+  // Largest magnitudes differ as sums do. A power of two among scales moves where one lies that close to its
+  // threshold, and the block's codes with it: hardly ever. Other float scales carry the difference.
+  std::string of_scales() {
+    const HostTensor &got = got_.at("d_scales"), &want = want_.at("d_scales");
+    const bool floats = want.dtype == DType::fp32 && gemm_.d.requant->rounding == Rounding::none;
+    double slack = 0.0;
+    for (std::size_t i = 0; i < sensitivity_.size(); ++i) slack = std::max(slack, furthest(i) / 448.0);
+    const auto count = static_cast<std::size_t>(want.elements());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (want.dtype != DType::fp32) {
+        moved_ += got.bytes[i] != want.bytes[i] ? 1 : 0;
+        continue;
+      }
+      const double have = value_of(got, i), right = value_of(want, i);
+      if (have == right || (std::isnan(have) && std::isnan(right))) continue;
+      if (!floats || !(std::fabs(have - right) <= 1e-5 * right + slack)) ++moved_;
+    }
+    if (moved_ <= count / 256) return {};
+    return fmt::format("{} of {} scales of d moved", moved_, count);
+  }
+
+  std::string of_amax() const {
+    const double have = value_of(got_.at("amax"), 0), right = value_of(want_.at("amax"), 0);
+    if (have == right || (std::isnan(have) && std::isnan(right))) return {};
+    double slack = 0.0;
+    for (std::size_t i = 0; i < sensitivity_.size(); ++i) slack = std::max(slack, furthest(i));
+    // Of one value, and the largest: much less is lost than in the typical one.
+    const double share = gemm_.accumulation == Accumulation::fast ? 1e-2 : 0x1p-10;
+    if (std::fabs(have - right) <= std::max(share * right, slack)) return {};
+    return fmt::format("amax is {}, expected {}", have, right);
+  }
+
+  const Gemm& gemm_;
+  const TensorMap &inputs_, &got_, &want_;
+  double typical_, tolerance_ = 0.0;
+  std::size_t moved_ = 0;  // scales of d
+  std::vector<double> sensitivity_;
+};
+
+}  // namespace
+
+std::string gemm_difference(const Gemm& gemm, const TensorMap& inputs, const TensorMap& got,
+                            const TensorMap& want) {
+  return Comparison(gemm, inputs, got, want).run();
+}
+
+void expect_outputs(const Gemm& gemm, const TensorMap& inputs, const Placement& placement) {
+  const problem::Problem problem = whole(gemm);
+  SCOPED_TRACE(problem::print(problem));
+  const TensorMap want = reference::run(problem, inputs);
+  EXPECT_EQ(gemm_difference(gemm, inputs, run_guarded(problem, inputs, placement), want), "");
+}
+
+void scale_rows(const Gemm& gemm, TensorMap& inputs, Random& random) {
+  const problem::Problem problem = whole(gemm);
+  for (const problem::TensorDecl& decl : problem::tensors(problem)) {
+    if (decl.name != "d_scale") continue;
+    HostTensor& scales = inputs.at("d_scale");
+    scales.shape = decl.also_shapes.at(0);
+    const auto count = static_cast<std::size_t>(scales.elements());
+    scales.bytes.resize(count * sizeof(float));
+    for (std::size_t i = 0; i < count; ++i) {
+      const float scale = 0.5F + static_cast<float>(random() % 4096) / 1024.0F;
+      std::memcpy(scales.bytes.data() + i * sizeof scale, &scale, sizeof scale);
+    }
+  }
+}
+
+}  // namespace mxjit::device
