@@ -115,6 +115,7 @@ struct Opened {
 
   OpenFile file;
   std::vector<Manifested> entries;
+  std::string tuning;    // empty: none
   std::vector<Bad> bad;  // items of the manifest that are refused
 
  private:
@@ -123,6 +124,7 @@ struct Opened {
         !manifest.contains("entries") || !manifest["entries"].is_array()) {
       refuse(path, "manifest of another format");
     }
+    tuning = manifest.value("tuning", std::string());
     for (const Json& item : manifest["entries"]) {
       try {
         entries.push_back(read_item(item, payload));
@@ -200,6 +202,12 @@ class BundleLayer final : public Layer {
     }
   }
 
+  std::optional<std::string> tuning(std::vector<Bad>& bad) override {
+    const Opened* bundle = open(bad);
+    if (bundle == nullptr || bundle->tuning.empty()) return std::nullopt;
+    return bundle->tuning;
+  }
+
  private:
   // The bundle, opened by the first call; held from then on, so that replacing the file harms nobody.
   const Opened* open(std::vector<Bad>& bad) {
@@ -224,7 +232,7 @@ class BundleLayer final : public Layer {
 
 }  // namespace
 
-std::string make_bundle(const std::vector<std::string>& images) {
+std::string make_bundle(const std::vector<std::string>& images, const std::string& tuning) {
   std::map<std::tuple<std::string, std::string, std::string>, std::pair<Entry, const std::string*>> sorted;
   for (const std::string& image : images) {
     Entry entry = parse_entry(image);
@@ -247,7 +255,9 @@ std::string make_bundle(const std::vector<std::string>& images) {
                        {"sha256", to_hex(sha256(*image))}});
     payload += *image;
   }
-  const std::string manifest = Json{{"format", bundle_format}, {"entries", std::move(entries)}}.dump();
+  Json document{{"format", bundle_format}, {"entries", std::move(entries)}};
+  if (!tuning.empty()) document["tuning"] = tuning;
+  const std::string manifest = document.dump();
   std::string bundle(bundle_magic);
   for (int shift = 0; shift < 64; shift += 8) {
     bundle += static_cast<char>(static_cast<std::uint64_t>(manifest.size()) >> shift);
@@ -256,6 +266,10 @@ std::string make_bundle(const std::vector<std::string>& images) {
   const Digest digest = sha256(bundle);
   bundle.append(reinterpret_cast<const char*>(digest.data()), digest.size());
   return bundle + payload;
+}
+
+std::string read_bundle_tuning(FileSystem& files, const std::string& path) {
+  return Opened(files, path).tuning;
 }
 
 std::vector<Manifested> read_manifest(FileSystem& files, const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "cache/layer.hpp"
 #include "cache/options.hpp"
 #include "codegen/descriptor.hpp"
+#include "configure/tuning_table.hpp"
 #include "mxjit/statistics.hpp"
 
 namespace mxjit::cache {
@@ -51,6 +53,7 @@ struct Collected {
 struct Transfer {
   std::uint64_t entries = 0, bytes = 0;  // written
   std::uint64_t present = 0;             // import: were there already
+  std::uint64_t tuned = 0;               // measured choices that came along
   std::vector<Bad> bad;                  // refused, one reason each
 };
 
@@ -87,11 +90,19 @@ class Cache {
   /// Removes every entry.
   std::uint64_t clear();
 
-  /// Writes a bundle of the root's entries that this library can use, for `target` (empty: all). Throws
-  /// Error(io) when it cannot be written.
+  /// The measured choices of every layer; where two know a problem, the first in the search order goes
+  /// before. Read once; a table that cannot be used costs a warning. Throws Error(invalid_argument) for an
+  /// unsafe root.
+  std::shared_ptr<const configure::TuningTable> tuning();
+  /// Changes the root's own table as it is now, and publishes it. One that cannot be read is set aside.
+  /// Throws Error(io) when it cannot be stored.
+  void change_tuning(const std::function<void(configure::TuningTable&)>& change);
+
+  /// Writes a bundle of the root's entries that this library can use, for `target` (empty: all), with the
+  /// root's measured choices. Throws Error(io) when it cannot be written.
   Transfer export_bundle(const std::string& path, std::string_view target = {}) const;
-  /// Publishes a bundle's entries in the root. Throws Error(io) when the file is no bundle or the root cannot
-  /// be written.
+  /// Publishes a bundle's entries in the root, and adds its measured choices to those there. Throws Error(io)
+  /// when the file is no bundle or the root cannot be written.
   Transfer import_bundle(const std::string& path);
 
   const Counters& counters() const;

@@ -38,6 +38,8 @@ class Layer {
   /// alone.
   virtual void each(bool whole, const std::function<void(const Entry&, std::uint64_t bytes)>& visit,
                     std::vector<Bad>& bad) = 0;
+  /// The text of its tuning table, unread, or nothing.
+  virtual std::optional<std::string> tuning(std::vector<Bad>& bad) = 0;
 };
 
 /// A directory of entries laid out as a root is, read only. One that does not exist is empty.

@@ -65,6 +65,7 @@ Stats Cache::verify(bool whole) const {
         stats.bytes += bytes;
       },
       stats.bad);
+  state_->tuning_of_root(stats.bad);
   return stats;
 }
 
@@ -133,7 +134,13 @@ Transfer Cache::export_bundle(const std::string& path, std::string_view target) 
         },
         done.bad);
   }
-  const std::string bundle = make_bundle(images);
+  configure::TuningTable tuning;
+  if (root && root->exists()) {
+    tuning = state_->tuning_of_root(done.bad);
+    if (!target.empty()) tuning = tuning.of_target(target);
+  }
+  done.tuned = tuning.size();
+  const std::string bundle = make_bundle(images, tuning.empty() ? "" : configure::print(tuning));
   const std::size_t slash = path.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
@@ -165,6 +172,16 @@ Transfer Cache::import_bundle(const std::string& path) {
         done.bytes += image.size();
       },
       done.bad);
+  if (const std::string text = read_bundle_tuning(state_->files, path); !text.empty()) {
+    configure::TuningTable shipped;
+    try {
+      shipped = configure::parse_tuning(text);
+    } catch (const Error& error) {
+      done.bad.push_back({path + ": tuning", error.what()});
+    }
+    if (!shipped.empty())
+      change_tuning([&](configure::TuningTable& table) { done.tuned = table.add(shipped); });
+  }
   return done;
 }
 

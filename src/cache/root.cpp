@@ -70,18 +70,23 @@ int Root::make() {
 int Root::publish(const Entry& entry) { return publish(entry, serialize(entry)); }
 
 int Root::publish(const Entry& entry, std::string_view image) {
+  return put(store_.folder_of(entry.key), store_.path_of(entry.key, entry.compiler), image);
+}
+
+int Root::publish_tuning(std::string_view text) { return put(path(), store_.tuning_path(), text); }
+
+int Root::put(const std::string& folder, const std::string& target, std::string_view bytes) {
   if (const int error = make(); error < 0) return error;
   const std::string temporaries = path() + "/tmp";
-  const std::string target = store_.path_of(entry.key, entry.compiler);
   // Optimistic: both directories nearly always exist.
-  int error = publish_file(files_, temporaries, target, image);
+  int error = publish_file(files_, temporaries, target, bytes);
   if (error == -ENOENT) {
     error = make_directories(files_, path(), 0700);  // gone since it was looked at
     if (error == 0) error = make_directories(files_, temporaries, 0777);
-    if (error == 0) error = make_directories(files_, store_.folder_of(entry.key), 0777);
-    if (error == 0) error = publish_file(files_, temporaries, target, image);
+    if (error == 0) error = make_directories(files_, folder, 0777);
+    if (error == 0) error = publish_file(files_, temporaries, target, bytes);
   } else if (error == -EISDIR || error == -ENOTEMPTY || error == -EEXIST) {
-    if (set_aside(target)) error = publish_file(files_, temporaries, target, image);
+    if (set_aside(target)) error = publish_file(files_, temporaries, target, bytes);
   }
   if (!swept_.exchange(true)) sweep_temporaries(files_, temporaries, temporary_seconds);
   return error;

@@ -27,11 +27,15 @@ class Root {
   /// Publishes an entry's image. Returns 0 or -errno; throws as exists().
   int publish(const Entry& entry);
   int publish(const Entry& entry, std::string_view image);
+  /// Likewise the text of a tuning table, in place of the one that is there.
+  int publish_tuning(std::string_view text);
   /// Moves a bad entry to quarantine/, or removes it. Another process may have replaced it meanwhile: then a
   /// sound entry is built once more, no harm else. False when it could not be moved.
   bool set_aside(const std::string& path);
 
  private:
+  int put(const std::string& folder, const std::string& target, std::string_view bytes);
+
   FileSystem& files_;
   Store store_;
   bool trust_;

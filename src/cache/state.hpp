@@ -52,6 +52,9 @@ struct Cache::State {
   Wanted wanted(const Digest& key, bool in_root);
   const std::vector<std::unique_ptr<Layer>>& layers();
   void warn_once(const std::string& subject, const std::string& message);
+  std::shared_ptr<const configure::TuningTable> tuning();
+  /// The root's own table as it is on the disk; one that cannot be used goes to `bad`.
+  configure::TuningTable tuning_of_root(std::vector<Bad>& bad);
   Explanation explain(const codegen::KernelDescriptor& descriptor);
   /// The whole text for a kernel that is nowhere while compiling is forbidden.
   std::string missing(const codegen::KernelDescriptor& descriptor, std::string_view problem);
@@ -66,6 +69,8 @@ struct Cache::State {
   std::unordered_map<Digest, std::shared_ptr<const Entry>, DigestHash> memory_;
   std::mutex flights_mutex_;
   std::unordered_map<Digest, std::shared_future<Got>, DigestHash> flights_;
+  std::mutex tuning_mutex_;
+  std::shared_ptr<const configure::TuningTable> tuning_;  // null: not read yet
   std::once_flag layers_once_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::mutex warned_mutex_;

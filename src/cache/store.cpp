@@ -27,9 +27,9 @@ bool is_entry_name(std::string_view name) {
 
 // Network file systems forget a file's handle when another host replaces it: asking again finds the new one.
 int read_again(FileSystem& files, const std::string& path, std::string& image,
-               std::int64_t* modified = nullptr) {
-  const int error = read_file(files, path, image, entry_bytes_limit, modified);
-  return error == -ESTALE ? read_file(files, path, image, entry_bytes_limit, modified) : error;
+               std::int64_t* modified = nullptr, std::uint64_t limit = entry_bytes_limit) {
+  const int error = read_file(files, path, image, limit, modified);
+  return error == -ESTALE ? read_file(files, path, image, limit, modified) : error;
 }
 
 // Enough for magic, lengths and any header, without the cubin.
@@ -109,6 +109,15 @@ std::optional<Entry> Store::newest(const Wanted& wanted, std::vector<Bad>& bad) 
   return best;
 }
 
+std::optional<std::string> Store::tuning(std::vector<Bad>& bad) const {
+  std::string text;
+  const int error = read_again(files_, tuning_path(), text, nullptr, tuning_bytes_limit);
+  if (error == 0) return text;
+  if (error != -ENOENT && error != -ENOTDIR)
+    bad.push_back({tuning_path(), error_text(error), error == -EBADMSG || error == -EFBIG});
+  return std::nullopt;
+}
+
 std::vector<std::string> Store::files() const {
   std::vector<std::string> folders, paths;
   files_.list(path_, folders);
@@ -161,6 +170,7 @@ class DirectoryLayer final : public Layer {
             std::vector<Bad>& bad) override {
     store_.each(whole, visit, bad);
   }
+  std::optional<std::string> tuning(std::vector<Bad>& bad) override { return store_.tuning(bad); }
 
  private:
   Store store_;

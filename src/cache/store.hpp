@@ -2,6 +2,7 @@
 //     ab/<key>-<compiler>.kernel   one entry; ab: the key's first two digits, compiler: 16 digits of the
 //     digest
 //                                  of its identity
+//     tuning.json                  the tuning table
 //     tmp/                         temporaries of publishing
 //     quarantine/                  what failed verification
 //     lock                         holds no data; a key's advisory lock is one byte of it
@@ -17,6 +18,7 @@
 namespace mxjit::cache {
 
 inline constexpr std::uint64_t entry_bytes_limit = 256U << 20;
+inline constexpr std::uint64_t tuning_bytes_limit = 64U << 20;
 
 class Store {
  public:
@@ -34,6 +36,9 @@ class Store {
   /// See Layer::each.
   void each(bool whole, const std::function<void(const Entry&, std::uint64_t bytes)>& visit,
             std::vector<Bad>& bad) const;
+  /// The text of the tuning table, or nothing. See Layer::tuning.
+  std::optional<std::string> tuning(std::vector<Bad>& bad) const;
+  std::string tuning_path() const { return path_ + "/tuning.json"; }
   /// Paths of every file that has an entry's name.
   std::vector<std::string> files() const;
 

@@ -9,11 +9,13 @@
 
 namespace mxjit::configure {
 
-std::vector<Configuration> configure(const problem::Problem& problem, const Profile& profile) {
+std::vector<Configuration> configure(const problem::Problem& problem, const Profile& profile,
+                                     const GemmTuning* tuning) {
   if (const auto* quantize = std::get_if<problem::Quantize>(&problem.op)) {
     return configure_quantize(*quantize, profile);
   }
-  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op)) return configure_gemm(*gemm, profile);
+  if (const auto* gemm = std::get_if<problem::Gemm>(&problem.op))
+    return configure_gemm(*gemm, profile, tuning);
   if (auto configuration = configure_move(problem)) return {*std::move(configuration)};
   throw Error(
       ErrorCode::unsupported,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "configure/gemm_tiles.hpp"
+#include "configure/gemm_tuning.hpp"
 #include "gemm/params.cuh"
 #include "mxjit/error.hpp"
 #include "problem/layout.hpp"
@@ -182,16 +183,16 @@ bool whole_pieces(const problem::Gemm& problem) {
 // The tiles that problems with M in [low, high] can get: M counts by the 64 rows that every tile height is a
 // multiple of; where a tile is higher than M, each row that is loaded counts.
 void collect_tiles(const GemmTraits& traits, problem::Extent m, std::int64_t n, std::int64_t k, int sm_count,
-                   std::set<int>& chosen) {
+                   const GemmTuning* tuning, std::set<int>& chosen) {
   std::int64_t highest = 0;
   for (const GemmTile& tile : gemm_tiles(traits)) highest = std::max<std::int64_t>(highest, tile.m);
   const std::int64_t low = std::max<std::int64_t>(m.min, 1);
   for (std::int64_t rows = low; rows <= m.max; rows = rows <= highest ? rows + 1 : (rows + 63) / 64 * 64 + 1)
-    chosen.insert(choose_tile(traits, rows, n, k, sm_count));
+    chosen.insert(choose_tile(traits, rows, n, k, sm_count, tuning));
 }
 
 void add_dense(const problem::GemmExtents& extents, const GemmTraits& traits, const Profile& profile,
-               std::vector<Configuration>& found) {
+               const GemmTuning* tuning, std::vector<Configuration>& found) {
   const std::span<const GemmTile> tiles = gemm_tiles(traits);
   std::set<int> chosen;
   constexpr std::int64_t most_rows = std::int64_t{1} << 24;  // a longer range gets every tile
@@ -200,7 +201,7 @@ void add_dense(const problem::GemmExtents& extents, const GemmTraits& traits, co
   } else {
     const problem::Extent m{extents.m.min, std::max<std::int64_t>(extents.m.max, 1)};
     collect_tiles(traits, m, std::max<std::int64_t>(extents.n.max, 1), extents.k.max, profile.sm_count,
-                  chosen);
+                  tuning, chosen);
   }
   for (const int index : chosen)
     found.push_back(dense_fp8_configuration(traits, tiles[static_cast<std::size_t>(index)]));
@@ -228,7 +229,15 @@ std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
                                                             : std::span<const GemmTile>(promote_tiles);
 }
 
-int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count) {
+std::string tile_name(const GemmTile& tile) {
+  return fmt::format("{}x{}{}{}", tile.m, tile.n, tile.parts > 1 ? fmt::format(" parts {}", tile.parts) : "",
+                     tile.k_split > 1 ? fmt::format(" k_split {}", tile.k_split) : "");
+}
+
+int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,
+                const GemmTuning* tuning) {
+  if (tuning != nullptr)
+    if (const auto tuned = tuning->find(traits, m, n, k)) return *tuned;
   const std::span<const GemmTile> tiles = gemm_tiles(traits);
   constexpr std::int64_t any_rows = 512;  // what every M counts as where none may matter
   if (traits.batch_invariant) m = any_rows;
@@ -335,7 +344,8 @@ GemmTraits gemm_traits(const problem::Gemm& problem) {
   return traits;
 }
 
-std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Profile& profile) {
+std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Profile& profile,
+                                          const GemmTuning* tuning) {
   gemm_traits(given);  // refuses before defaults are filled in
   const problem::Problem whole = problem::with_defaults({.name = {}, .op = given});
   const auto& problem = std::get<problem::Gemm>(whole.op);
@@ -351,10 +361,10 @@ std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Prof
   if (is_dense_fp8(traits, profile) && extents.k.max > 0) {
     if (traits.batch_invariant && !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max))
       refuse("/batch_invariant", "extents past 2^31");
-    add_dense(extents, traits, profile, found);
+    add_dense(extents, traits, profile, tuning, found);
     if (open_store) {
       traits.bulk_store = true;
-      add_dense(extents, traits, profile, found);
+      add_dense(extents, traits, profile, tuning, found);
     }
   } else {
     general = true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "configure/configuration.hpp"
@@ -12,6 +13,8 @@
 #include "problem/problem.hpp"
 
 namespace mxjit::configure {
+
+class GemmTuning;
 
 /// Everything but the extents that selects a GEMM kernel. Plain data.
 struct GemmTraits {
@@ -68,9 +71,12 @@ bool is_dense_fp8(const GemmTraits& traits, const Profile& profile);
 bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
 /// The tiles that problems of `traits` can get. Not empty.
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits);
+/// "128x256", "64x128 k_split 2": no other tile of a problem has it.
+std::string tile_name(const GemmTile& tile);
 /// Index in gemm_tiles of the tile with the least modelled time; batch invariant, of one that M has no say
-/// in. Cheap: called for every launch. Extents of at least 1.
-int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count);
+/// in. What `tuning` knows of the problem goes before. Cheap: called for every launch. Extents of at least 1.
+int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,
+                const GemmTuning* tuning = nullptr);
 
 Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile);
 Configuration general_configuration(const GemmTraits& traits);
@@ -78,6 +84,7 @@ Configuration general_configuration(const GemmTraits& traits);
 /// Throws Error(unsupported) naming the field this version does not execute.
 GemmTraits gemm_traits(const problem::Gemm& problem);
 /// As configure().
-std::vector<Configuration> configure_gemm(const problem::Gemm& problem, const Profile& profile);
+std::vector<Configuration> configure_gemm(const problem::Gemm& problem, const Profile& profile,
+                                          const GemmTuning* tuning = nullptr);
 
 }  // namespace mxjit::configure

@@ -51,6 +51,15 @@ void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
   state_->launch(args, sizes, stream);
 }
 
+const configure::GemmTuning& Context::State::read_tuning() {
+  const std::scoped_lock lock(tuning_mutex_);
+  if (tuning_.load(std::memory_order_relaxed) == nullptr) {
+    own_tuning_ = cache->tuning()->choices({std::string(profile.name), device->facts().sm_count});
+    tuning_.store(&own_tuning_, std::memory_order_release);
+  }
+  return own_tuning_;
+}
+
 std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const GemmOptions& options,
                                                                       const GemmArgs& args,
                                                                       const dispatch::GemmKey& key) {
@@ -85,7 +94,7 @@ void Context::gemm(const GemmOptions& options, const GemmArgs& args, Stream stre
   State& state = *state_;
   if (!has_elements(sizes)) return launch_nothing(*state.device, options, args, stream);
   const dispatch::GemmKey key =
-      dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
+      dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile, &state.tuning());
   if (const auto* plan = state.gemm_plans.find(key)) [[likely]] {
     if (state.check_pointers) [[unlikely]]
       dispatch::check_pointers(*state.device, args);
@@ -111,7 +120,7 @@ GemmPlan Context::plan(const GemmOptions& options, const GemmArgs& args) {
   const driver::ScopedCurrent scope(*state.device);
   dispatch::check_pointers(*state.device, args);
   const dispatch::GemmKey key =
-      dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile);
+      dispatch::gemm_key(dispatch::gemm_traits(options, args), sizes, state.profile, &state.tuning());
   return GemmPlan(state.gemm_plans.get(key, [&] {
     if (state.trace) state.record(dispatch::problem_of(options, args));
     return state.make_gemm_plan(options, args, key);

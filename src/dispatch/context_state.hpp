@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "cache/cache.hpp"
+#include "configure/gemm_tuning.hpp"
 #include "configure/profile.hpp"
 #include "dispatch/gemm_key.hpp"
 #include "dispatch/gemm_launch.hpp"
@@ -79,6 +81,12 @@ struct Context::State {
   dispatch::PlanTable<dispatch::GemmKey, GemmPlan::State> gemm_plans;
   dispatch::PlanTable<dispatch::OpKey, dispatch::OpPlan> op_plans;
   std::atomic<std::uint64_t> loads{0}, load_ns{0};
+  /// The choices of tiles measured for this device, read from the cache by the first call.
+  const configure::GemmTuning& tuning() {
+    const configure::GemmTuning* read = tuning_.load(std::memory_order_acquire);
+    return read != nullptr ? *read : read_tuning();
+  }
+
   bool check_pointers = false;  // in every call, not only in the first of a key
   driver::Start start = driver::Start::in_order;
   std::shared_ptr<dispatch::Trace> trace;  // null: none is kept
@@ -112,6 +120,13 @@ struct Context::State {
   std::shared_ptr<const dispatch::OpPlan> plan(const dispatch::OpCall& call);
   std::shared_ptr<const dispatch::OpPlan> make_op_plan(const dispatch::OpCall& call);
   std::shared_ptr<const dispatch::OpPlan> op_plan_of_loaded(const dispatch::OpCall& call);
+
+ private:
+  const configure::GemmTuning& read_tuning();
+
+  std::mutex tuning_mutex_;
+  configure::GemmTuning own_tuning_;  // unchanged once tuning_ points here
+  std::atomic<const configure::GemmTuning*> tuning_{nullptr};
 };
 
 namespace dispatch {

@@ -51,31 +51,12 @@ bool bulk_rows(const Tensor& tensor) noexcept {
   return static_cast<std::uint64_t>(columns) * size_of_element(tensor.dtype) % 16 == 0;
 }
 
-std::uint64_t word(const GemmTraits::Operand& operand) noexcept {
-  return static_cast<std::uint64_t>(operand.dtype) | static_cast<std::uint64_t>(operand.form) << 8 |
-         std::uint64_t{operand.block_rows} << 16 | std::uint64_t{operand.block_cols} << 24 |
-         (operand.mn_major ? std::uint64_t{1} << 32 : 0);
-}
-
-// 16 bits; 0: none.
-std::uint64_t word(const std::optional<GemmTraits::Requant>& requant) noexcept {
-  if (!requant) return 0;
-  return 1U | static_cast<std::uint64_t>(requant->scaling) << 1 |
-         static_cast<std::uint64_t>(requant->rounding) << 2 |
-         static_cast<std::uint64_t>(requant->layout) << 8;
-}
-
 }  // namespace
 
 GemmKey::Words GemmKey::words() const noexcept {
-  const std::uint64_t flags = (traits.beta ? 1U : 0U) | (traits.bulk_loads ? 2U : 0U) |
-                              (traits.bulk_store ? 4U : 0U) | (traits.amax ? 8U : 0U) |
-                              (traits.batch_invariant ? 16U : 0U);
-  return {word(traits.a), word(traits.b),
-          static_cast<std::uint64_t>(traits.d) | std::uint64_t{traits.bias} << 8 |
-              static_cast<std::uint64_t>(traits.accumulation) << 16 | flags << 24 |
-              std::uint64_t{tile} << 32 | static_cast<std::uint64_t>(traits.epilogue) << 40 |
-              word(traits.requant) << 48};
+  Words all = configure::words(traits);
+  all.back() |= std::uint64_t{tile} << 32;
+  return all;
 }
 
 GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcept {
@@ -98,12 +79,13 @@ GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcep
   return traits;
 }
 
-GemmKey gemm_key(const GemmTraits& traits, const GemmSizes& sizes, const configure::Profile& profile) {
+GemmKey gemm_key(const GemmTraits& traits, const GemmSizes& sizes, const configure::Profile& profile,
+                 const configure::GemmTuning* tuning) {
   GemmKey key{.traits = traits};
   if (sizes.k == 0 || !configure::is_dense_fp8(traits, profile)) return key;
   if (configure::dense_fp8_counts(sizes.m, sizes.n, sizes.k)) {
     key.tile = static_cast<std::uint8_t>(
-        configure::choose_tile(traits, sizes.m, sizes.n, sizes.k, profile.sm_count));
+        configure::choose_tile(traits, sizes.m, sizes.n, sizes.k, profile.sm_count, tuning));
   } else if (traits.batch_invariant) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("a: {} x {} x {} is more than the batch invariant kernel counts", sizes.m,

@@ -23,7 +23,8 @@ void load_kernel(Context& context, const codegen::KernelDescriptor& descriptor, 
 void Context::load(std::string_view trace) {
   for (const problem::Problem& problem : problem::parse_trace(trace)) {
     const std::string text = problem::print(problem);
-    for (configure::Configuration& configuration : configure::configure(problem, state_->profile))
+    for (configure::Configuration& configuration :
+         configure::configure(problem, state_->profile, &state_->tuning()))
       dispatch::load_kernel(*this, {std::move(configuration), std::string(state_->profile.target)}, text);
   }
 }

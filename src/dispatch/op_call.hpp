@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "base/word_hash.hpp"
 #include "configure/configuration.hpp"
 #include "dispatch/tensor_check.hpp"
 #include "driver/device_context.hpp"
@@ -24,14 +25,7 @@ struct OpKey {
 
   using Words = std::array<std::uint64_t, 2>;
   Words words() const noexcept { return std::bit_cast<Words>(choices); }
-  std::uint64_t hash() const noexcept {
-    std::uint64_t state = 0x9E3779B97F4A7C15U;
-    for (const std::uint64_t word : words()) {
-      state = (state ^ word) * 0xD6E8FEB86659FD93U;
-      state ^= state >> 32;
-    }
-    return state;
-  }
+  std::uint64_t hash() const noexcept { return hash_words(words()); }
   friend auto operator<=>(const OpKey& a, const OpKey& b) noexcept { return a.words() <=> b.words(); }
   friend bool operator==(const OpKey& a, const OpKey& b) noexcept { return a.words() == b.words(); }
 };

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 
+#include "base/word_hash.hpp"
 #include "mxjit/quantize.hpp"
 #include "problem/problem.hpp"
 
@@ -35,14 +36,7 @@ struct QuantizeKey {
   friend std::strong_ordering operator<=>(const QuantizeKey& a, const QuantizeKey& b) noexcept {
     return a.words() <=> b.words();
   }
-  std::uint64_t hash() const noexcept {
-    std::uint64_t state = 0x9E3779B97F4A7C15U;
-    for (const std::uint64_t word : words()) {
-      state = (state ^ word) * 0xD6E8FEB86659FD93U;
-      state ^= state >> 32;
-    }
-    return state;
-  }
+  std::uint64_t hash() const noexcept { return hash_words(words()); }
 };
 static_assert(sizeof(QuantizeKey) == sizeof(QuantizeKey::Words));
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/check.hpp"
+#include "bench/gemm_tuner.hpp"
 #include "bench/op_table.hpp"
 #include "bench/pair_bench.hpp"
 #include "bench/tensor_pool.hpp"
@@ -64,6 +65,28 @@ TEST_F(BenchCases, OfManyRows) { run(bench::family_of({small() ? 1024 : 8192, 16
 TEST_F(BenchCases, OfFewRows) { run(bench::family_of({100, 544})); }
 TEST_F(BenchCases, OfOneRow) { run(bench::family_of({1, 1024})); }
 TEST_F(BenchCases, OfExperts) { run(bench::family_of({3, 96, 160})); }
+
+TEST_F(BenchCases, TilesOfAGemmAgainstEachOther) {
+  const Machine& machine = Machine::get();
+  problem::Gemm gemm;
+  gemm.a.tensor.shape = {100, 256};
+  gemm.b.tensor.shape = {192, 256};
+  gemm.a.tensor.dtype = gemm.b.tensor.dtype = DType::e4m3;
+  gemm = std::get<problem::Gemm>(problem::with_defaults({"", gemm}).op);
+  bench::GemmTuner tuner(machine.context(), nullptr,
+                         {.sets_bytes = 1,
+                          .graph_us = 1,
+                          .first_rounds = 1,
+                          .last_rounds = 2,
+                          .first_settling = 0,
+                          .settling = 0});
+  const bench::TileContest contest = tuner.contest(gemm, {6, 4, 8}, 4);
+  ASSERT_EQ(contest.tiles.size(), 3U);
+  EXPECT_EQ(contest.tiles[0].tile, 6);
+  EXPECT_TRUE(contest.best.tile == 6 || contest.best.tile == 4 || contest.best.tile == 8);
+  EXPECT_LE(contest.best.us, contest.model_us);
+  EXPECT_GT(contest.best.us, 0.0);
+}
 
 TEST_F(BenchCases, PairsOfAQuantizationAndItsGemm) {
   const Machine& machine = Machine::get();

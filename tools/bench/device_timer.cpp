@@ -1,5 +1,7 @@
 #include "bench/device_timer.hpp"
 
+#include <chrono>
+
 namespace mxjit::bench {
 
 using driver::check;
@@ -16,6 +18,12 @@ std::size_t DeviceTimer::add(int launches, const std::function<void(int, CUstrea
   for (int i = 0; i < launches; ++i) launch(i, stream_.get());
   jobs_.push_back({launches, driver::end_capture(api_, stream_.get()), {}});
   return jobs_.size() - 1;
+}
+
+void DeviceTimer::settle(double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end)
+    for (std::size_t job = 0; job < jobs_.size(); ++job) replay(job);
 }
 
 void DeviceTimer::measure(int rounds, const std::function<void()>& while_busy) {

@@ -17,6 +17,8 @@ class DeviceTimer {
   CUstream stream() const { return stream_.get(); }
   /// Captures `launch(i, stream)` for i in [0, launches) and returns the job's number.
   std::size_t add(int launches, const std::function<void(int, CUstream)>& launch);
+  /// Replays every job in turn for about `seconds`, so that the clocks are those of such work.
+  void settle(double seconds);
   /// Takes `rounds` samples of every job, in turn; `while_busy` runs once a round while the device works.
   void measure(int rounds, const std::function<void()>& while_busy);
   /// Microseconds a launch.

@@ -98,18 +98,9 @@ class ShapeBench {
  private:
   /// e4m3 (rows, K): normal values, quantized by this library.
   driver::DeviceBuffer random_operand(std::int64_t rows, std::uint64_t seed) {
-    const std::int64_t k = shape_.k;
-    driver::DeviceBuffer x(bench_.api, static_cast<std::size_t>(rows * k * 2));
-    driver::DeviceBuffer codes(bench_.api, static_cast<std::size_t>(rows * k / 32));
-    driver::DeviceBuffer q(bench_.api, static_cast<std::size_t>(rows * k));
-    fill_normal(bench_.api, bench_.program, x.address(), static_cast<std::uint64_t>(rows * k), seed,
-                timer_.stream());
-    QuantizeArgs args;
-    args.x = {.data = x.data(), .dtype = DType::bf16, .rank = 2, .shape = {rows, k}};
-    args.q_row = {.data = q.data(), .dtype = DType::e4m3, .rank = 2, .shape = {rows, k}};
-    args.s_row = {.data = codes.data(), .dtype = DType::e8m0, .rank = 2, .shape = {rows, k / 32}};
-    bench_.context.quantize({}, args, timer_.stream());
-    driver::check(bench_.api, bench_.api.stream_synchronize(timer_.stream()), "cuStreamSynchronize");
+    driver::DeviceBuffer q(bench_.api, static_cast<std::size_t>(rows * shape_.k));
+    fill_normal_codes(bench_.context, bench_.program, q.data(), rows * shape_.k, DType::e4m3, seed,
+                      timer_.stream());
     return q;
   }
 

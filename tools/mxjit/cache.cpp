@@ -125,10 +125,11 @@ int report_transfer(const CommonOptions& common, const cache::Transfer& transfer
     print_json({{"entries", transfer.entries},
                 {"bytes", transfer.bytes},
                 {"present", transfer.present},
+                {"tuned", transfer.tuned},
                 {"bad", bad_json(transfer.bad)}});
   } else {
-    print(fmt::format("{} entries {} ({}), {} there already\n", transfer.entries, what, human(transfer.bytes),
-                      transfer.present));
+    print(fmt::format("{} entries {} ({}), {} there already; {} measured choices {}\n", transfer.entries,
+                      what, human(transfer.bytes), transfer.present, transfer.tuned, what));
     print_bad(transfer.bad);
   }
   return transfer.bad.empty() ? exit_done : exit_failed;
@@ -194,7 +195,8 @@ void add_bundles(CLI::App& group, Invocation& invocation) {
   CLI::App* exporter = add_command(
       group, invocation, "export", "Write the entries to a bundle",
       "A bundle is one file, the same bytes for the same entries wherever it is made. It is used in place\n"
-      "(MXJIT_BUNDLE_PATH) or imported. Exit status 1 when an entry of the root is bad and was left out.\n\n"
+      "(MXJIT_BUNDLE_PATH) or imported. What mxjit tune measured goes along. Exit status 1 when an entry of\n"
+      "the root is bad and was left out.\n\n"
       "Examples:\n  mxjit cache export model.bundle --arch sm_90a",
       [path, arch](const CommonOptions& common) { return export_bundle(common, *path, *arch); });
   exporter->add_option("BUNDLE", *path, "File to write")->required();
@@ -202,7 +204,7 @@ void add_bundles(CLI::App& group, Invocation& invocation) {
   CLI::App* importer = add_command(
       group, invocation, "import", "Add a bundle's entries to the writable root",
       "Every entry is verified; one that is refused is reported with the reason, the others are imported,\n"
-      "and the exit status is 1.\n\n"
+      "and the exit status is 1. Measured choices are added to those of the root.\n\n"
       "Examples:\n  mxjit cache import model.bundle",
       [path](const CommonOptions& common) { return import_bundle(common, *path); });
   importer->add_option("BUNDLE", *path, "File to read")->required();

@@ -40,5 +40,6 @@ void add_explain(CLI::App& app, Invocation& invocation);
 void add_cache(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
+void add_tune(CLI::App& app, Invocation& invocation);
 
 }  // namespace mxjit::cli

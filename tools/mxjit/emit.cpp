@@ -24,9 +24,10 @@ struct EmitOptions {
 };
 
 // The kernel that --kernel names, or all of them.
-std::vector<Kernel> chosen_kernels(const EmitOptions& options, const problem::Problem& problem) {
+std::vector<Kernel> chosen_kernels(const EmitOptions& options, const problem::Problem& problem,
+                                   cache::Cache& cache) {
   std::vector<Kernel> kernels =
-      kernels_of(problem, configure::default_profile(target_or_default(options.arch)));
+      kernels_of(problem, configure::default_profile(target_or_default(options.arch)), cache);
   if (options.kernel) {
     if (*options.kernel >= kernels.size())
       throw Error(ErrorCode::invalid_argument,
@@ -46,8 +47,8 @@ std::vector<Kernel> chosen_kernels(const EmitOptions& options, const problem::Pr
 int emit_cubin(const EmitOptions& options, const CommonOptions& common) {
   check_output(options.cubin, {options.problem}, "--cubin");
   const problem::Problem problem = load_problem(options.problem);
-  const Kernel kernel = chosen_kernels(options, problem).front();
   cache::Cache cache(cache_options(common));
+  const Kernel kernel = chosen_kernels(options, problem, cache).front();
   const std::shared_ptr<const cache::Entry> entry = cache.get(kernel.descriptor, problem::print(problem));
   write_whole(options.cubin,
               {reinterpret_cast<const char*>(entry->cubin.data()), entry->cubin.size()});  // NOLINT: bytes
@@ -68,7 +69,8 @@ int emit_cubin(const EmitOptions& options, const CommonOptions& common) {
 
 int emit(const EmitOptions& options, const CommonOptions& common) {
   if (!options.cubin.empty()) return emit_cubin(options, common);
-  const std::vector<Kernel> kernels = chosen_kernels(options, load_problem(options.problem));
+  cache::Cache cache(cache_options(common));
+  const std::vector<Kernel> kernels = chosen_kernels(options, load_problem(options.problem), cache);
   const auto nvrtc = options.ptx ? compile::Nvrtc::open(cache_options(common).nvrtc_path) : nullptr;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Kernel& kernel : kernels) {

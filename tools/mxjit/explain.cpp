@@ -20,6 +20,46 @@ struct ExplainOptions {
   std::string problem, arch;
 };
 
+/// Who chose a kernel's tile, and for one problem what was measured.
+struct Choice {
+  std::string by;  // "model" or "table"; empty where there is nothing to choose
+  const configure::TunedGemm* tuned = nullptr;
+  std::string gpu;
+};
+
+Choice choice_of(const Kernel& kernel, const std::vector<Kernel>& of_model, const problem::Problem& problem,
+                 const configure::DeviceTuning* device) {
+  if (kernel.descriptor.configuration.kernel != "gemm/dense_fp8") return {};
+  const auto same = [&](const Kernel& other) { return other.key == kernel.key; };
+  if (std::any_of(of_model.begin(), of_model.end(), same)) return {.by = "model", .gpu = {}};
+  Choice choice{.by = "table", .gpu = device->gpu};
+  if (!problem::is_concrete(problem)) return choice;
+  const problem::Problem whole = problem::with_defaults(problem);
+  const auto& gemm = std::get<problem::Gemm>(whole.op);
+  const auto found = device->gemm.find(configure::TuningTable::class_of(gemm));
+  if (found != device->gemm.end()) choice.tuned = &found->second;
+  return choice;
+}
+
+nlohmann::ordered_json choice_json(const Choice& choice) {
+  nlohmann::ordered_json json = {{"by", choice.by}};
+  if (choice.by == "table") json["gpu"] = choice.gpu;
+  if (choice.tuned != nullptr) {
+    json["us"] = choice.tuned->us;
+    json["model_us"] = choice.tuned->model_us;
+  }
+  return json;
+}
+
+void print_choice(const Choice& choice) {
+  if (choice.by == "model") print("  tile     chosen by the cost model\n");
+  if (choice.by == "table" && choice.tuned == nullptr)
+    print(fmt::format("  tile     chosen by the tuning table, measured on {}\n", choice.gpu));
+  if (choice.tuned != nullptr)
+    print(fmt::format("  tile     chosen by the tuning table: {:.3f} us, the cost model's {:.3f} us, on {}\n",
+                      choice.tuned->us, choice.tuned->model_us, choice.gpu));
+}
+
 nlohmann::ordered_json explanation_json(const cache::Explanation& e) {
   nlohmann::ordered_json nearest;  // null where the cache holds nothing alike
   if (!e.nearest_key.empty()) nearest = {{"key", e.nearest_key}, {"differs", e.differs}};
@@ -41,15 +81,25 @@ void print_text(const std::string& kernel, const cache::Explanation& e) {
 
 int explain(const ExplainOptions& options, const CommonOptions& common) {
   const problem::Problem problem = load_problem(options.problem);
-  const std::vector<Kernel> kernels =
-      kernels_of(problem, configure::default_profile(target_or_default(options.arch)));
+  const configure::Profile& profile = configure::default_profile(target_or_default(options.arch));
   cache::Cache cache(cache_options(common));
+  const std::vector<Kernel> kernels = kernels_of(problem, profile, cache),
+                            of_model = kernels_of(problem, profile);
+  const auto tuning = cache.tuning();
+  const auto device = tuning->devices.find({std::string(profile.name), profile.sm_count});
   std::vector<cache::Explanation> explanations;
-  for (const Kernel& kernel : kernels) explanations.push_back(cache.explain(kernel.descriptor));
+  std::vector<Choice> choices;
+  for (const Kernel& kernel : kernels) {
+    explanations.push_back(cache.explain(kernel.descriptor));
+    choices.push_back(
+        choice_of(kernel, of_model, problem, device == tuning->devices.end() ? nullptr : &device->second));
+  }
 
   if (!common.json) {
-    for (std::size_t i = 0; i < kernels.size(); ++i)
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
       print_text(kernels[i].descriptor.configuration.kernel, explanations[i]);
+      print_choice(choices[i]);
+    }
     if (kernels.empty()) print("hit   no kernel is needed\n");
     return exit_done;
   }
@@ -64,6 +114,7 @@ int explain(const ExplainOptions& options, const CommonOptions& common) {
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     nlohmann::ordered_json item = explanation_json(explanations[i]);
     item["kernel"] = kernels[i].descriptor.configuration.kernel;
+    if (!choices[i].by.empty()) item["tile"] = choice_json(choices[i]);
     document["kernels"].push_back(std::move(item));
   }
   print_json(document);
@@ -78,7 +129,9 @@ void add_explain(CLI::App& app, Invocation& invocation) {
       add_command(app, invocation, "explain", "Say whether a problem's kernels are in the cache, and why",
                   "Hit or miss, the layer that holds the kernel, its key, and on a miss the nearest entry "
                   "and the fields\n"
-                  "of its descriptor that differ. Nothing is compiled; the exit status is 0 either way.\n\n"
+                  "of its descriptor that differ; of a GEMM on tensor cores whether the cost model or the "
+                  "tuning table\n"
+                  "chose its tile. Nothing is compiled; the exit status is 0 either way.\n\n"
                   "Examples:\n"
                   "  mxjit explain quantize.json\n"
                   "  mxjit explain quantize.json --arch sm_90a --cache /srv/mxjit --json",

@@ -36,14 +36,21 @@ struct ShapeText {
 
 }  // namespace
 
-std::vector<Kernel> kernels_of(const problem::Problem& problem, const configure::Profile& profile) {
+std::vector<Kernel> kernels_of(const problem::Problem& problem, const configure::Profile& profile,
+                               const configure::GemmTuning* tuning) {
   std::vector<Kernel> kernels;
-  for (configure::Configuration& configuration : configure::configure(problem, profile)) {
+  for (configure::Configuration& configuration : configure::configure(problem, profile, tuning)) {
     codegen::KernelDescriptor descriptor{std::move(configuration), std::string(profile.target)};
     std::string key = to_hex(codegen::key(descriptor));
     kernels.push_back({std::move(descriptor), std::move(key)});
   }
   return kernels;
+}
+
+std::vector<Kernel> kernels_of(const problem::Problem& problem, const configure::Profile& profile,
+                               cache::Cache& cache) {
+  const configure::GemmTuning tuning = cache.tuning()->choices({std::string(profile.name), profile.sm_count});
+  return kernels_of(problem, profile, &tuning);
 }
 
 std::vector<std::string> split_list(const std::string& list, const std::string& argument) {

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
   add_explain(app, invocation);
   add_cache(app, invocation);
   add_doctor(app, invocation);
+  add_tune(app, invocation);
   add_bench(app, invocation);
 
   try {

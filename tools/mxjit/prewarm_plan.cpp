@@ -28,19 +28,25 @@ void add_unsupported(std::vector<UnsupportedProblem>& list, const std::string& p
 }  // namespace
 
 PrewarmPlan plan_prewarm(const std::vector<problem::Problem>& problems,
-                         const std::vector<const configure::Profile*>& profiles) {
+                         const std::vector<const configure::Profile*>& profiles,
+                         const configure::TuningTable& tuning) {
   PrewarmPlan plan;
   std::unordered_map<std::string, std::size_t> index;  // key -> position in plan.kernels
+  const auto add = [&](Kernel kernel, const std::string& name, const problem::Problem& problem) {
+    const auto [at, is_new] = index.try_emplace(kernel.key, plan.kernels.size());
+    if (is_new) plan.kernels.push_back({std::move(kernel), {}, problem::print(problem)});
+    std::vector<std::string>& users = plan.kernels[at->second].problems;
+    if (std::find(users.begin(), users.end(), name) == users.end()) users.push_back(name);
+  };
   for (const configure::Profile* profile : profiles) {
+    const std::vector<configure::GemmTuning> tunings = tuning.choices(profile->name);
     for (const problem::Problem& problem : problems) {
       const std::string name = title(problem);
       try {
-        for (Kernel& kernel : kernels_of(problem, *profile)) {
-          const auto [at, is_new] = index.try_emplace(kernel.key, plan.kernels.size());
-          if (is_new) plan.kernels.push_back({std::move(kernel), {}, problem::print(problem)});
-          std::vector<std::string>& users = plan.kernels[at->second].problems;
-          if (std::find(users.begin(), users.end(), name) == users.end()) users.push_back(name);
-        }
+        for (Kernel& kernel : kernels_of(problem, *profile)) add(std::move(kernel), name, problem);
+        for (const configure::GemmTuning& measured : tunings)
+          for (Kernel& kernel : kernels_of(problem, *profile, &measured))
+            add(std::move(kernel), name, problem);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw;
         add_unsupported(plan.unsupported, name, std::string(profile->target), error.what());

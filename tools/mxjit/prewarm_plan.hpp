@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "configure/profile.hpp"
+#include "configure/tuning_table.hpp"
 #include "mxjit/kernels.hpp"
 #include "problem/problem.hpp"
 
@@ -27,8 +28,10 @@ struct PrewarmPlan {
   std::vector<UnsupportedProblem> unsupported;
 };
 
+/// What calls can ask for, whether they find the choices of `tuning` or not.
 PrewarmPlan plan_prewarm(const std::vector<problem::Problem>& problems,
-                         const std::vector<const configure::Profile*>& profiles);
+                         const std::vector<const configure::Profile*>& profiles,
+                         const configure::TuningTable& tuning);
 
 /// The profiles that --arch and --profile ask for: those named, else one for each target, else the default
 /// target's. Throws Error(invalid_argument) for an unknown name and for a profile of a target that --arch

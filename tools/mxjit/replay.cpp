@@ -68,7 +68,7 @@ Tally resolve(const std::vector<problem::Problem>& problems, std::uint64_t count
   const configure::Profile& profile = configure::default_profile(target_or_default(options.arch));
   cache::Cache cache(where);
   each_of(problems, count, [&](const problem::Problem& problem) {
-    for (const Kernel& kernel : kernels_of(problem, profile))
+    for (const Kernel& kernel : kernels_of(problem, profile, cache))
       cache.get(kernel.descriptor, problem::print(problem));
   });
   Tally tally;
