@@ -2,8 +2,7 @@
 // launch: a first pass over tiles finds largest magnitudes, a second one quantizes.
 //
 // Where scales span columns alone, the second pass follows the first at a distance of few strips, so that it
-// finds x in the cache. Thread blocks take a number each; a block of the second pass waits for those of the
-// first pass that found its maxima, which have lower numbers, so that they have started and need nothing.
+// finds x in the cache. A block of the second pass waits for those of the first that found its maxima.
 #pragma once
 
 #include "quantize/fp32.cuh"
@@ -19,27 +18,17 @@ struct QuantizeFp32Passes {
 
   template <class Config>
   static __device__ __forceinline__ void run(const Params& p) {
-    __shared__ u32 taken;
-    if (threadIdx.x == 0) taken = atomicAdd(p.progress, 1u);
-    __syncthreads();
     const u32 tiles_m = p.m > 0 ? static_cast<u32>((p.m + tile_rows<Config> - 1) / tile_rows<Config>) : 1;
     const u32 tiles = tiles_m * p.strip, all = gridDim.x / (2 * tiles);
-    const PassWork work = work_of(taken, tiles, all, p.lead);
+    const PassWork work = work_of(take_number(p.progress), tiles, all, p.lead);
     // One scale for the tensor waits for everything.
     constexpr bool tensor = Config::span == Span::tensor;
     u32* const found = p.progress + 1 + (tensor ? 0 : work.strip);
     if (work.first_pass) {
       run_on<Fp32Maxima, Config>(p, work);
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        __threadfence();  // releases what the barrier gathered from all threads
-        atomicAdd(found, 1u);
-      }
+      tell_done(found);
     } else {
-      if (threadIdx.x == 0) {
-        while (ptx::ld_acquire(found) < (tensor ? tiles * all : tiles)) ptx::nanosleep(100);
-      }
-      __syncthreads();
+      wait_until_done(found, tensor ? tiles * all : tiles);
       run_on<QuantizeFp32, Config>(p, work);
     }
   }

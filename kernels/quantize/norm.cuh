@@ -2,9 +2,7 @@
 // than a tile, a second one finds largest magnitudes; the last one quantizes.
 //
 // Of two passes the second follows the first at a distance of few lines of tiles - what is normalized lies
-// along one - so that it finds x in the cache. Otherwise each starts when the one before is done. Thread
-// blocks take a number each, and wait for blocks with lower numbers only, which have started and need nothing
-// more.
+// along one - so that it finds x in the cache. Otherwise each starts when the one before is done.
 #pragma once
 
 #include "quantize/fp32.cuh"
@@ -21,12 +19,9 @@ struct QuantizeNorm {
 
   template <class Config>
   static __device__ __forceinline__ void run(const Params& p) {
-    __shared__ u32 taken;
-    if (threadIdx.x == 0) taken = atomicAdd(p.progress, 1u);
-    __syncthreads();
     constexpr bool spans = Config::span != Span::block;  // more than a tile
     const u32 tiles = p.strip, all = gridDim.x / (spans ? 3 : 2), lines = all / tiles;
-    u32 number = taken;
+    u32 number = take_number(p.progress);
     int pass = 0;
     if (spans && number >= 2 * all) {
       number -= 2 * all;
@@ -40,13 +35,7 @@ struct QuantizeNorm {
     // A word a pass, or a line.
     const u32 line = work.strip;
     u32* const found = p.progress + 1;
-    if (pass > 0) {
-      if (threadIdx.x == 0) {
-        const u32* const before = spans ? found + (pass - 1) : found + line;
-        while (ptx::ld_acquire(before) < (spans ? all : tiles)) ptx::nanosleep(100);
-      }
-      __syncthreads();
-    }
+    if (pass > 0) wait_until_done(spans ? found + (pass - 1) : found + line, spans ? all : tiles);
     if (pass == 0) {
       run_on<NormSums, Config>(p, line, work.tile);
     } else if (spans && pass == 1) {
@@ -56,12 +45,7 @@ struct QuantizeNorm {
     } else {
       run_on<QuantizeFp32, Config>(p, line, work.tile);
     }
-    if (pass == (spans ? 2 : 1)) return;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      __threadfence();  // releases what the barrier gathered from all threads
-      atomicAdd(spans ? found + pass : found + line, 1u);
-    }
+    if (pass < (spans ? 2 : 1)) tell_done(spans ? found + pass : found + line);
   }
 
  private:

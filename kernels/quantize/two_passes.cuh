@@ -1,9 +1,36 @@
-// Two passes over tiles in one launch.
+// Passes over tiles in one launch. Thread blocks take a number each, and wait for blocks with lower numbers
+// only, which have started and need nothing more.
 #pragma once
 
+#include "ptx/memory.cuh"
 #include "ptx/types.cuh"
 
 namespace mxjit {
+
+/// The thread block's number, in the order of their starts.
+__device__ __forceinline__ u32 take_number(u32* next) {
+  __shared__ u32 taken;
+  if (threadIdx.x == 0) taken = atomicAdd(next, 1u);
+  __syncthreads();
+  return taken;
+}
+
+/// Tells those that wait that this thread block, all of it, has written what they read.
+__device__ __forceinline__ void tell_done(u32* done) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();  // releases what the barrier gathered from all threads
+    atomicAdd(done, 1u);
+  }
+}
+
+/// Waits until `count` thread blocks have told so.
+__device__ __forceinline__ void wait_until_done(const u32* done, u32 count) {
+  if (threadIdx.x == 0) {
+    while (ptx::ld_acquire(done) < count) ptx::nanosleep(100);
+  }
+  __syncthreads();
+}
 
 /// A tile of a strip; strips of one expert follow those of another.
 struct PassWork {
