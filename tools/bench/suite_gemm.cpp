@@ -9,9 +9,8 @@
 
 #include "bench/copy_roof.hpp"
 #include "bench/cublaslt.hpp"
-#include "bench/device_source.hpp"
 #include "bench/gemm_case.hpp"
-#include "bench/machine.hpp"
+#include "bench/gpu.hpp"
 #include "bench/progress.hpp"
 #include "bench/random_data.hpp"
 #include "bench/statistics.hpp"
@@ -48,13 +47,10 @@ constexpr std::uint8_t poison = 0xA5;
 
 /// What all shapes share.
 struct Bench {
-  const driver::Api& api;
-  std::shared_ptr<const driver::DeviceContext> device;
+  Gpu& gpu;
   Context& context;
-  const DeviceProgram& program;
   CublasLt* peer;
   CopyRoof& roof;
-  Clocks& clocks;
   int rounds;
   Result& result;
 };
@@ -70,7 +66,7 @@ struct PeerJob {
 class ShapeBench {
  public:
   ShapeBench(Bench& bench, const Shape& shape, std::vector<GemmCase> cases)
-      : bench_(bench), shape_(shape), timer_(bench.api), cases_(std::move(cases)) {
+      : bench_(bench), shape_(shape), timer_(bench.gpu.api), cases_(std::move(cases)) {
     const double bytes = moved_bytes(cases_.front());
     const double us = std::max(2.0 * static_cast<double>(shape.m * shape.n * shape.k) / 1.3e9, bytes / 4e6);
     sets_ = std::clamp(static_cast<int>(std::ceil(rotation_bytes / bytes)), 2, 64);
@@ -78,7 +74,7 @@ class ShapeBench {
     for (int set = 0; set < sets_; ++set) {
       a_.push_back(random_operand(shape.m, static_cast<std::uint64_t>(2 * set + 1)));
       b_.push_back(random_operand(shape.n, static_cast<std::uint64_t>(2 * set + 2)));
-      d_.emplace_back(bench.api, static_cast<std::size_t>(shape.m * shape.n * 2));
+      d_.emplace_back(bench.gpu.api, static_cast<std::size_t>(shape.m * shape.n * 2));
     }
     // As many factors as the longest layout has, each operand's own, whatever reads them.
     a_scale_ = random_factors((shape.m + 4) * (shape.k / 128 + 4), 5);
@@ -90,7 +86,7 @@ class ShapeBench {
     for (const GemmCase& one : cases_) numbers.push_back(add_case(one));
     add_peers();
     bench_.roof.add_to(timer_);
-    timer_.measure(bench_.rounds, [&] { bench_.clocks.read(); });
+    timer_.measure(bench_.rounds, [&] { bench_.gpu.clocks.read(); });
     bench_.roof.collect(timer_);
     for (std::size_t i = 0; i < cases_.size(); ++i) add_row(cases_[i], numbers[i]);
   }
@@ -98,8 +94,8 @@ class ShapeBench {
  private:
   /// e4m3 (rows, K): normal values, quantized by this library.
   driver::DeviceBuffer random_operand(std::int64_t rows, std::uint64_t seed) {
-    driver::DeviceBuffer q(bench_.api, static_cast<std::size_t>(rows * shape_.k));
-    fill_normal_codes(bench_.context, bench_.program, q.data(), rows * shape_.k, DType::e4m3, seed,
+    driver::DeviceBuffer q(bench_.gpu.api, static_cast<std::size_t>(rows * shape_.k));
+    fill_normal_codes(bench_.context, bench_.gpu.program, q.data(), rows * shape_.k, DType::e4m3, seed,
                       timer_.stream());
     return q;
   }
@@ -109,9 +105,9 @@ class ShapeBench {
     std::uniform_real_distribution<float> draw(0.5F, 1.5F);
     std::vector<float> values(static_cast<std::size_t>(count));
     for (float& value : values) value = draw(random);
-    driver::DeviceBuffer buffer(bench_.api, values.size() * sizeof(float));
+    driver::DeviceBuffer buffer(bench_.gpu.api, values.size() * sizeof(float));
     buffer.write(values.data(), buffer.bytes(), timer_.stream());
-    driver::check(bench_.api, bench_.api.stream_synchronize(timer_.stream()), "cuStreamSynchronize");
+    driver::check(bench_.gpu.api, bench_.gpu.api.stream_synchronize(timer_.stream()), "cuStreamSynchronize");
     return buffer;
   }
 
@@ -187,7 +183,7 @@ class ShapeBench {
     row.flop =
         2.0 * static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
     row.configuration =
-        configuration_json(one, std::string(dispatch::profile_of(bench_.device->facts()).name));
+        configuration_json(one, std::string(dispatch::profile_of(bench_.gpu.device->facts()).name));
     row.peer = peer_of(one);
     for (driver::DeviceBuffer& d : d_) d.fill(poison, timer_.stream());
     timer_.replay(number);
@@ -222,7 +218,7 @@ class ShapeBench {
                                                              : b_scale_;
     std::vector<std::uint8_t> to(static_cast<std::size_t>(bytes));
     buffer.read(to.data(), to.size(), timer_.stream(), static_cast<std::size_t>(offset));
-    driver::check(bench_.api, bench_.api.stream_synchronize(timer_.stream()), "cuStreamSynchronize");
+    driver::check(bench_.gpu.api, bench_.gpu.api.stream_synchronize(timer_.stream()), "cuStreamSynchronize");
     return to;
   }
 
@@ -247,22 +243,15 @@ Result run_gemm(const BenchOptions& options) {
     if (!cases.empty()) chosen.emplace_back(shape, std::move(cases));
   }
   if (chosen.empty()) refuse_choice(options);
-  const std::string why_not = driver::why_no_gpu();
-  if (!why_not.empty()) throw Error(ErrorCode::unavailable, "bench gemm needs a GPU: " + why_not);
-  const driver::Api& api = driver::api();
-  const auto device = driver::DeviceContext::current(api);
-  const driver::ScopedCurrent current(*device);
-
+  Gpu gpu("gemm");
   Result result;
-  result.machine = describe_machine(api, device->device());
+  result.machine = describe_machine(gpu.api, gpu.device->device());
   ContextOptions context_options;
   context_options.cache_dir = options.cache_dir;
   Context context(context_options);
-  const DeviceProgram program(api, device_source, device->facts().target);
-  Clocks clocks(device->device());
   show_progress("copy roof");
   const int rounds = options.quick ? 5 : 11;
-  CopyRoof roof(api, program, rounds);
+  CopyRoof roof(gpu.api, gpu.program, rounds);
   std::string why;
   const std::unique_ptr<CublasLt> peer = CublasLt::open(why);
   result.notes = {
@@ -279,7 +268,7 @@ Result run_gemm(const BenchOptions& options) {
       "Correct: 64 x 64 elements spread over d, of the first and the last set, against the fp64 reference.",
       roof.how()};
 
-  Bench bench{api, device, context, program, peer.get(), roof, clocks, rounds, result};
+  Bench bench{gpu, context, peer.get(), roof, rounds, result};
   for (auto& [shape, cases] : chosen) {
     show_progress(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k));
     ShapeBench(bench, shape, std::move(cases)).run();
@@ -288,7 +277,7 @@ Result run_gemm(const BenchOptions& options) {
   const Roofs copy = roof.roofs();
   result.roofs.copy_gbs = copy.copy_gbs;
   result.roofs.copy_fixed_us = copy.copy_fixed_us;
-  clocks.report(result.machine);
+  gpu.clocks.report(result.machine);
   return result;
 }
 

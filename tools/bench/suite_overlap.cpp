@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "bench/device_source.hpp"
-#include "bench/machine.hpp"
+#include "bench/gpu.hpp"
 #include "bench/pair_bench.hpp"
 #include "bench/progress.hpp"
 #include "bench/random_data.hpp"
@@ -36,21 +35,14 @@ std::vector<Pair> chosen(const BenchOptions& options) {
 
 Result run_overlap(const BenchOptions& options) {
   const std::vector<Pair> all = chosen(options);
-  const std::string why_not = driver::why_no_gpu();
-  if (!why_not.empty()) throw Error(ErrorCode::unavailable, "bench overlap needs a GPU: " + why_not);
-  const driver::Api& api = driver::api();
-  const auto device = driver::DeviceContext::current(api);
-  const driver::ScopedCurrent current(*device);
-
+  Gpu gpu("overlap");
   Result result;
-  result.machine = describe_machine(api, device->device());
+  result.machine = describe_machine(gpu.api, gpu.device->device());
   ContextOptions context_options;
   context_options.cache_dir = options.cache_dir;
   Context in_order(context_options);
   context_options.early_start = true;
   Context early(context_options);
-  const DeviceProgram program(api, device_source, device->facts().target);
-  Clocks clocks(device->device());
   result.notes = {
       "Times are device times of a quantization and its GEMM, by CUDA-graph replay between events: every job "
       "in turn, one untimed and one timed replay a round; one set of tensors, which L2 holds, but for two x "
@@ -63,21 +55,21 @@ Result run_overlap(const BenchOptions& options) {
   std::uint64_t seed = 11;
   for (const Pair& pair : all) {
     show_progress(title(pair));
-    PairBench bench(*device, &program, {in_order, early}, pair,
+    PairBench bench(*gpu.device, &gpu.program, {in_order, early}, pair,
                     [&](driver::DeviceBuffer& buffer, CUstream stream) {
-                      fill_normal(api, program, buffer.address(), buffer.bytes() / 2, seed++, stream);
-                      driver::check(api, api.stream_synchronize(stream), "cuStreamSynchronize");
+                      fill_normal(gpu.api, gpu.program, buffer.address(), buffer.bytes() / 2, seed++, stream);
+                      driver::check(gpu.api, gpu.api.stream_synchronize(stream), "cuStreamSynchronize");
                     });
     const double us = moved_bytes(pair.gemm) / 4e6 + 10;
     bench.prepare(std::max(2, static_cast<int>(1500 / us) / 2 * 2));
-    const CUfunction empty = program.function("empty");
-    const std::size_t node =
-        bench.timer().add(1000, [&](int, CUstream stream) { launch_grid(api, empty, 1, 32, stream, {}); });
-    bench.timer().measure(options.quick ? 5 : 21, [&] { clocks.read(); });
+    const CUfunction empty = gpu.program.function("empty");
+    const std::size_t node = bench.timer().add(
+        1000, [&](int, CUstream stream) { launch_grid(gpu.api, empty, 1, 32, stream, {}); });
+    bench.timer().measure(options.quick ? 5 : 21, [&] { gpu.clocks.read(); });
     result.rows.push_back(bench.row(summarize(bench.timer().samples(node)).median));
   }
   show_progress("");
-  clocks.report(result.machine);
+  gpu.clocks.report(result.machine);
   return result;
 }
 

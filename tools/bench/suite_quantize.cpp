@@ -10,8 +10,7 @@
 
 #include "bench/check.hpp"
 #include "bench/copy_roof.hpp"
-#include "bench/device_source.hpp"
-#include "bench/machine.hpp"
+#include "bench/gpu.hpp"
 #include "bench/op_table.hpp"
 #include "bench/progress.hpp"
 #include "bench/random_data.hpp"
@@ -38,12 +37,9 @@ constexpr std::uint8_t poison = 0xA5;
 
 /// What all shapes share.
 struct Bench {
-  const driver::Api& api;
-  std::shared_ptr<const driver::DeviceContext> device;
+  Gpu& gpu;
   Context& context;
-  const DeviceProgram& program;
   CopyRoof& roof;
-  Clocks& clocks;
   int rounds;
   Result& result;
 
@@ -67,15 +63,16 @@ class FamilyBench {
   FamilyBench(Bench& bench, const Family& family)
       : bench_(bench),
         family_(family),
-        timer_(bench.api),
-        pool_(*bench.device, &bench.program, timer_.stream()) {
+        timer_(bench.gpu.api),
+        pool_(*bench.gpu.device, &bench.gpu.program, timer_.stream()) {
     for (const Contest& contest : family.contests) {
       pool_.add(contest.one, sets_of(contest));
       for (const OpCase& piece : contest.peer) pool_.add(piece, sets_of(contest));
     }
     std::uint64_t seed = 7;
     pool_.make([&](driver::DeviceBuffer& buffer) {
-      fill_normal(bench.api, bench.program, buffer.address(), buffer.bytes() / 2, seed++, timer_.stream());
+      fill_normal(bench.gpu.api, bench.gpu.program, buffer.address(), buffer.bytes() / 2, seed++,
+                  timer_.stream());
     });
   }
 
@@ -93,10 +90,10 @@ class FamilyBench {
       const double bytes = std::round(moved_bytes(entry.contest->one));
       if (!copies_.contains(bytes)) copies_[bytes] = bench_.roof.add_same_bytes(timer_, bytes);
     }
-    const CUfunction empty = bench_.program.function("empty");
-    const std::size_t node =
-        timer_.add(1000, [&](int, CUstream stream) { launch_grid(bench_.api, empty, 1, 32, stream, {}); });
-    timer_.measure(bench_.rounds, [&] { bench_.clocks.read(); });
+    const CUfunction empty = bench_.gpu.program.function("empty");
+    const std::size_t node = timer_.add(
+        1000, [&](int, CUstream stream) { launch_grid(bench_.gpu.api, empty, 1, 32, stream, {}); });
+    timer_.measure(bench_.rounds, [&] { bench_.gpu.clocks.read(); });
     bench_.roof.collect(timer_);
     empty_node_us_ = summarize(timer_.samples(node)).median;
     for (const Entry& entry : entries_) add_row(entry);
@@ -232,24 +229,17 @@ std::vector<Family> chosen(const BenchOptions& options) {
 
 Result run_quantize(const BenchOptions& options) {
   const std::vector<Family> families = chosen(options);
-  const std::string why_not = driver::why_no_gpu();
-  if (!why_not.empty()) throw Error(ErrorCode::unavailable, "bench quantize needs a GPU: " + why_not);
-  const driver::Api& api = driver::api();
-  const auto device = driver::DeviceContext::current(api);
-  const driver::ScopedCurrent current(*device);
-
+  Gpu gpu("quantize");
   Result result;
-  result.machine = describe_machine(api, device->device());
+  result.machine = describe_machine(gpu.api, gpu.device->device());
   ContextOptions context_options;
   context_options.cache_dir = options.cache_dir;
   Context context(context_options);
-  const DeviceProgram program(api, device_source, device->facts().target);
-  Clocks clocks(device->device());
   show_progress("compiling");
   compile_all(context, families);
   show_progress("copy roof");
   const int rounds = options.quick ? 5 : 21;
-  CopyRoof roof(api, program, rounds);
+  CopyRoof roof(gpu.api, gpu.program, rounds);
   result.notes = {
       "Times are device times a launch, by CUDA-graph replay between events: every job of a shape in turn, "
       "one untimed and one timed replay a round; bf16 random normal data, tensors rotated over sets that "
@@ -258,14 +248,14 @@ Result run_quantize(const BenchOptions& options) {
       "in the same rounds. empty_node_us: a node of a graph of empty kernels.",
       roof.how()};
 
-  Bench bench{api, device, context, program, roof, clocks, rounds, result};
+  Bench bench{gpu, context, roof, rounds, result};
   for (const Family& family : families) {
     show_progress(fmt::format("{}", fmt::join(family.shape, "x")));
     FamilyBench(bench, family).run();
   }
   show_progress("");
   result.roofs = roof.roofs();
-  clocks.report(result.machine);
+  gpu.clocks.report(result.machine);
   return result;
 }
 
