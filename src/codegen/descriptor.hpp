@@ -38,7 +38,7 @@ std::string symbol(const KernelDescriptor& descriptor);
 ///     struct QuantizeMxDual {
 ///       using Params = ...;  // the kernel's only parameter
 ///       template <class Config> static __device__ void run(const Params& params);
-///       // optional, see launch/entry.cuh: template <class Config> static __device__ void prepare(const Params&);
+///       // and, if it wants to, the same of the name `prepare`: see launch/entry.cuh
 ///     };
 ///     }
 /// Config holds every constant of the configuration (integers, flags, and enumerators named as seen from

@@ -17,7 +17,7 @@ namespace mxjit::configure {
 struct GemmClass {
   GemmWords traits{};
   std::int64_t m = 0, n = 0, k = 0;
-  friend auto operator<=>(const GemmClass&, const GemmClass&) = default;
+  friend auto operator<=>(const GemmClass&, const GemmClass&) = default;  // NOLINT(modernize-use-nullptr)
 };
 GemmClass gemm_class(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
 

@@ -26,7 +26,7 @@ struct TunedGemm {
 struct DeviceKind {
   std::string profile;  // name
   int sm_count = 0;
-  friend auto operator<=>(const DeviceKind&, const DeviceKind&) = default;
+  friend auto operator<=>(const DeviceKind&, const DeviceKind&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct DeviceTuning {
