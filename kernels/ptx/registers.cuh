@@ -2,6 +2,8 @@
 // the compiler from spending registers on loads it moves forward.
 #pragma once
 
+#include "ptx/memory.cuh"
+
 namespace mxjit::ptx {
 
 template <int count>
@@ -15,9 +17,13 @@ __device__ __forceinline__ void drop_registers() {
 }
 
 /// The same value; what follows from it is computed after this, not kept in registers from before a loop.
-__device__ __forceinline__ int computed_here(int value) {
+template <class Word>
+__device__ __forceinline__ Word computed_here(Word value) {
   asm volatile("" : "+r"(value));
   return value;
+}
+__device__ __forceinline__ Vector2 computed_here(Vector2 value) {
+  return {computed_here(value.x), computed_here(value.y)};
 }
 
 /// No access of memory moves across it.

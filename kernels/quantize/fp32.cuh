@@ -40,10 +40,9 @@ struct QuantizeFp32 {
   }
 
   template <class Config>
-  static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
-                                              Staging<Config>& staging) {
+  static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>& staging) {
     typename Pairs<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_values<Config>(p, lane, staging.norm, x);
+    load_values<Config>(p, lane, staging.values, x);
     store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
@@ -175,21 +174,26 @@ struct QuantizeFp32 {
 
   template <class Config, class Pair>
   static __device__ __forceinline__ void quantize_rows(const Params& p, const Lane<Config>& lane,
-                                                       const Pair (&x)[Config::rows_per_lane][4],
+                                                       Pair (&x)[Config::rows_per_lane][4],
                                                        const Staging<Config>& staging) {
     using N = Pairs<Config::input>;
+    const auto scaled = [](const Pair(&row)[4], float f) {
+      return Vector2{scaled_bytes<Config::format, N>(row[0], row[1], f),
+                     scaled_bytes<Config::format, N>(row[2], row[3], f)};
+    };
+    const float* all = nullptr;
     float factors[Config::rows_per_lane];
     if constexpr (!one_factor<Config>) {
-      read_factors(&staging.row_factors.of[Config::span == Span::block ? lane.warp_n : 0][lane.row_in_tile],
-                   factors);
+      all = &staging.row_factors.of[Config::span == Span::block ? lane.warp_n : 0][lane.row_in_tile];
+      read_factors(all, factors);
     }
+    RowBytes<Config> bytes(p, lane);
 #pragma unroll
-    for (int r = 0; r < Config::rows_per_lane; ++r) {
-      const float f = one_factor<Config> ? staging.factor : factors[r];
-      store_lane_row<Config>(p, lane, r,
-                             {scaled_bytes<Config::format, N>(x[r][0], x[r][1], f),
-                              scaled_bytes<Config::format, N>(x[r][2], x[r][3], f)});
-    }
+    for (int r = 0; r < Config::rows_per_lane; ++r)
+      bytes.store_wide(r, scaled(x[r], one_factor<Config> ? staging.factor : factors[r]));
+    bytes.store_narrow(x, [&](int r, const Pair(&row)[4]) {
+      return scaled(row, one_factor<Config> ? staging.factor : all[r]);
+    });
   }
 
   /// Where several groups own the lane's columns, or none does: then their bytes are zero.

@@ -15,7 +15,7 @@ namespace mxjit {
 
 template <class Config>
 struct MaximaStaging {
-  NormStaging<Config> norm;
+  ValueStaging<Config> values;
   MaximaExchange<Config> exchange;
   typename If<grouped_columns<Config> || grouped_rows<Config>, GroupTable<Config::max_groups>>::type groups;
 };
@@ -37,12 +37,11 @@ struct Fp32Maxima {
   }
 
   template <class Config>
-  static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
-                                              Staging<Config>& staging) {
+  static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>& staging) {
     using N = Pairs<Config::input>;
     using Pair = typename N::Pair;
     Pair x[Config::rows_per_lane][4];
-    load_values<Config>(p, lane, staging.norm, x);
+    load_values<Config>(p, lane, staging.values, x);
     if constexpr (Config::span == Span::tensor) {
       Pair maxima[Config::rows_per_lane / 2];
       row_maxima<Config>(lane, x, staging.exchange, maxima);

@@ -56,7 +56,7 @@ struct QuantizeFp32Rows {
     const u8* from = static_cast<const u8*>(p.x) + (row * p.ld_x + element) * bytes;
     const i64 left = row < p.m ? p.n - element : 0;
     if ((p.wide & wide_x) != 0 && left >= unit) {
-      load_unit(from, to);
+      load_lane_row(from, to);
     } else {
       load_lane_row(from, left < 0 ? 0 : left < unit ? static_cast<int>(left) : unit, to);
     }
@@ -89,7 +89,10 @@ struct QuantizeFp32Rows {
         const i64 at = row_of(i) * p.ld_x + element_of(i) * gate_step<Config>;
         return static_cast<const u8*>(p.x) + at * Pairs<Config::stored>::bytes;
       };
-      load_swiglu_pieces<Config>(p.swiglu, whole, some, from, columns_of, to);
+      const auto source = swiglu_source<Config>(p.swiglu, from, columns_of);
+      PiecesInRegisters<decltype(source)> pieces;
+      start_pieces<count>(source, pieces, whole);
+      compute_pieces(source, pieces, whole, some, to);
     }
   }
 

@@ -5,9 +5,9 @@
 #include "quantize/factors.cuh"
 #include "quantize/groups.cuh"
 #include "quantize/maxima.cuh"
-#include "quantize/norm_values.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/turned_tile.cuh"
+#include "quantize/values.cuh"
 
 namespace mxjit {
 
@@ -40,7 +40,7 @@ template <class Config>
 struct Fp32Staging {
   static constexpr bool exchanges = Config::span == Span::block && (Config::col || Config::block_rows == 128);
 
-  NormStaging<Config> norm;
+  ValueStaging<Config> values;
   typename If<Config::row && !one_factor<Config>, RowFactors<Config>>::type row_factors;
   typename If<Config::col && !one_factor<Config>, ColumnFactors<Config>>::type col_factors;
   float factor;  // with one_factor

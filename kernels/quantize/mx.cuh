@@ -40,11 +40,10 @@ struct QuantizeMx {
   }
 
   template <class Config>
-  static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane,
-                                              Staging<Config>& staging) {
+  static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>& staging) {
     constexpr int bands = Staging<Config>::bands;
     typename Numbers<Config::input>::Pair x[Config::rows_per_lane][4];
-    load_values<Config>(p, lane, staging.norm, x);
+    load_values<Config>(p, lane, staging.values, x);
     store_high<Config>(p, lane, x);
     if constexpr (Config::group_alignment > 0) {
       const bool report = lane.tile_row == 0 && lane.tile_column == 0;
@@ -147,23 +146,30 @@ struct QuantizeMx {
 
   template <class Config, class Pair>
   static __device__ __forceinline__ void quantize_rows(const Params& p, const Lane<Config>& lane,
-                                                       const Pair (&x)[Config::rows_per_lane][4],
+                                                       Pair (&x)[Config::rows_per_lane][4],
                                                        Staging<Config>& staging) {
     using N = Numbers<Config::input>;
     constexpr int pairs = Config::rows_per_lane / 2;
     Pair maxima[pairs];
     row_maxima<Config>(lane, x, staging.exchange, maxima);
 
+    const auto scales_of = [](Pair amax) {
+      return N::template scales<Config::format, Config::rounding>(amax);
+    };
+    RowBytes<Config> bytes(p, lane);
     u32 kept[pairs / 4];  // the four lanes of a block keep the codes of a quarter of the rows each
 #pragma unroll
     for (int i = 0; i < pairs; ++i) {
-      const auto scales =
-          N::template scales<Config::format, Config::rounding>(maxima[Config::block_rows > 1 ? 0 : i]);
+      const auto scales = scales_of(maxima[Config::block_rows > 1 ? 0 : i]);
       if (i % 4 == 0 || lane.index % 4 == i % 4) kept[i / 4] = scales.codes;
-      store_lane_row<Config>(p, lane, 2 * i, row_bytes<Config>(x[2 * i], N::splat_low(scales.factors)));
-      store_lane_row<Config>(p, lane, 2 * i + 1,
-                             row_bytes<Config>(x[2 * i + 1], N::splat_high(scales.factors)));
+      bytes.store_wide(2 * i, row_bytes<Config>(x[2 * i], N::splat_low(scales.factors)));
+      bytes.store_wide(2 * i + 1, row_bytes<Config>(x[2 * i + 1], N::splat_high(scales.factors)));
     }
+    bytes.store_narrow(x, [&](int r, const Pair(&row)[4]) {
+      const auto scales = scales_of(Config::block_rows > 1 ? maxima[0] : pick(maxima, r / 2));
+      return row_bytes<Config>(row,
+                               r % 2 == 0 ? N::splat_low(scales.factors) : N::splat_high(scales.factors));
+    });
     CodeTile& codes = staging.row_codes[lane.row_in_tile / 128][lane.warp_n];
     const int block = lane.index % 16 / 4 * 32 / Config::block_columns;
 #pragma unroll

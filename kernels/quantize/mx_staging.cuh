@@ -5,9 +5,9 @@
 #include "quantize/maxima.cuh"
 #include "quantize/mx_codes.cuh"
 #include "quantize/mx_groups.cuh"
-#include "quantize/norm_values.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/turned_tile.cuh"
+#include "quantize/values.cuh"
 
 namespace mxjit {
 
@@ -16,7 +16,7 @@ struct MxStaging {
   static constexpr int bands = (Lane<Config>::tile_rows + 127) / 128;  // of rows, as high as a code tile
   static constexpr bool exchanges = Config::block_rows == 128 || Config::block_columns == 128;
 
-  NormStaging<Config> norm;
+  ValueStaging<Config> values;
   CodeTile row_codes[Config::row ? bands : 1][Config::warps_n];
   CodeTile col_codes[bands];
   typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;

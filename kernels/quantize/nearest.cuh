@@ -4,7 +4,6 @@
 #pragma once
 
 #include "quantize/pairs.cuh"
-#include "quantize/panel.cuh"
 
 namespace mxjit {
 
@@ -25,12 +24,15 @@ struct NearMiddle {
     const u32 low_halves = ptx::prmt(__float_as_uint(a), __float_as_uint(b), 0x5410);
     nearest = ptx::add_min_u16x2(low_halves, (0x10000 - first) * 0x10001, nearest);
   }
+  /// Counts as near where the magnitude of a half of `pair`, of bf16, reaches `least`, less than 2^15.
+  __device__ __forceinline__ void see_magnitudes(u32 pair, u32 least) {
+    const u32 below = 0xFFFF - least;
+    const u32 clamped = ptx::add_max_u16x2(~pair | 0x80008000, 0, below * 0x10001);
+    nearest = ptx::add_min_u16x2(clamped, ((last - below) & 0xFFFF) * 0x10001, nearest);
+  }
   /// One that was seen is near.
-  __device__ __forceinline__ bool any() const { return half_reaches(~nearest, 0xFFFF - last); }
-
-  /// A half of the pair has `least` or more.
-  static __device__ __forceinline__ bool half_reaches(u32 pair, u32 least) {
-    return pair >= least << 16 || pair << 16 >= least << 16;
+  __device__ __forceinline__ bool any() const {
+    return ptx::add_min_u16x2(ptx::prmt(nearest, nearest, 0x1032), 0, nearest) < (last + 1) << 16;
   }
 };
 
@@ -41,52 +43,5 @@ __device__ __forceinline__ u32 nearest_bf16(double value) {
   const u32 rest = static_cast<double>(cut) == value ? 0 : 1;
   return ptx::cvt_bf16x2_f32(__uint_as_float(__float_as_uint(cut) | rest), 0.0f) & 0xFFFF;
 }
-
-/// Computes `count` pieces of eight values, bits of masks standing for them: those in `whole` lie inside x in
-/// wide pieces, those in `some` have an element; the others' operands are zero, and so are their values. A
-/// Source knows how: load, of a whole piece; load_some, of any; fast, true where a value may not be the
-/// nearest; exact. A piece that is not whole takes the exact way: both are rare, and must be short.
-template <int count, class Source>
-__device__ __forceinline__ void compute_pieces(const Source& source, u32 whole, u32 some,
-                                               u32 (&x)[count][4]) {
-  constexpr int ahead = Source::ahead < count ? Source::ahead : count;  // on their way
-  u32 inexact = 0;
-  typename Source::Operands operands[ahead];
-  const auto fetch = [&](int i) {
-    operands[i % ahead] = {};
-    if ((whole >> i & 1) != 0) source.load(i, operands[i % ahead]);
-  };
-#pragma unroll
-  for (int i = 0; i < ahead; ++i) fetch(i);
-#pragma unroll
-  for (int i = 0; i < count; ++i) {
-    if (source.fast(i, operands[i % ahead], x[i])) inexact |= 1u << i;
-    if (i + ahead < count) fetch(i + ahead);
-  }
-  inexact = (inexact | ~whole) & some;
-#pragma unroll 1
-  for (; inexact != 0; inexact &= inexact - 1) {
-    const int piece = __ffs(static_cast<int>(inexact)) - 1;
-    typename Source::Operands again;
-    source.load_some(piece, again);
-    u32 exact[4];
-    source.exact(piece, again, exact);
-#pragma unroll
-    for (int i = 0; i < count; ++i)
-#pragma unroll
-      for (int w = 0; w < 4; ++w)
-        if (i == piece) x[i][w] = exact[w];
-  }
-}
-
-/// Bits of the lane's rows for compute_pieces.
-template <class Config>
-struct RowMasks {
-  u32 whole, some;
-  __device__ __forceinline__ RowMasks(const QuantizeParams& p, const Lane<Config>& lane) {
-    some = lane.columns > 0 ? (1u << lane.rows) - 1 : 0;
-    whole = (p.wide & wide_x) != 0 && lane.columns == lane_columns ? some : 0;
-  }
-};
 
 }  // namespace mxjit

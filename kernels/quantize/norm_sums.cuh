@@ -19,7 +19,7 @@ struct NormSums {
   }
 
   template <class Config>
-  static __device__ __forceinline__ void tile(const Params& p, const Lane<Config>& lane, Staging<Config>&) {
+  static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>&) {
     using S = Pairs<Config::stored>;
     typename S::Pair x[Config::rows_per_lane][4];
     load_panel<Config>(p, lane, x);

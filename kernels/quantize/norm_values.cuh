@@ -2,10 +2,10 @@
 // rounded once to bf16. The sums of squares are known; norm_sums.cuh.
 #pragma once
 
-#include "quantize/conditional.cuh"
 #include "quantize/nearest.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
+#include "quantize/pieces.cuh"
 
 namespace mxjit {
 
@@ -18,12 +18,6 @@ struct NormTile {
 
   double inverse[lines];  // of the root of the mean
   float weight[length];
-};
-
-template <class Config>
-struct NormStaging {
-  static constexpr bool used = Config::pre == Pre::rmsnorm || Config::pre == Pre::rmsnorm_turned;
-  typename If<used, NormTile<Config>>::type tile;
 };
 
 /// By all threads of the block.
@@ -58,7 +52,7 @@ __device__ __forceinline__ bool is_moderate(float factor) {
   return bits == 0 || bits - least <= most - least;
 }
 
-/// For compute_pieces: the rows of a lane.
+/// Source of pieces: the rows of a lane.
 template <class Config>
 struct NormSource {
   using S = Pairs<Config::stored>;
@@ -66,70 +60,80 @@ struct NormSource {
   struct Operands {
     typename S::Pair x[4];
   };
-  static constexpr int ahead = S::bytes == 2 ? 4 : 2;
+  static constexpr int units = S::bytes / 2;
 
   const QuantizeParams& p;
   const Lane<Config>& lane;
   const T& tile;
   const float (&factors)[lane_columns];  // of the lane's columns
-  bool moderate;                         // all of those
+  const bool& moderate;                  // all of those
 
   __device__ __forceinline__ const u8* from(int r) const {
     return static_cast<const u8*>(p.x) + ((lane.row + r) * p.ld_x + lane.column) * S::bytes;
   }
-  __device__ __forceinline__ void load(int r, Operands& to) const { load_lane_row(from(r), to.x); }
-  __device__ __forceinline__ void load_some(int r, Operands& to) const {
-    load_lane_row(from(r), lane.columns, to.x);
+  static __device__ __forceinline__ i64 offset(int u) { return u * 16; }
+  static __device__ __forceinline__ void unpack(const Vector4 (&from)[units], Operands& to) {
+    unpack_units(from, to.x);
   }
+  __device__ __forceinline__ int columns(int) const { return lane.columns; }
 
   __device__ __forceinline__ bool fast(int r, const Operands& operands, u32 (&to)[4]) const {
-    const int row = lane.row_in_tile + r;
-    float factor;
-    if constexpr (T::turned) factor = tile.weight[row];
-    if constexpr (!T::turned) factor = static_cast<float>(tile.inverse[row]);
+    const float factor = row_factor(r);
     NormMiddle middle;
     u32 largest = 0;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      const Floats x = S::widen(operands.x[w]);
-      const float low = __fmul_rn(x.low, __fmul_rn(factors[2 * w], factor));
-      const float high = __fmul_rn(x.high, __fmul_rn(factors[2 * w + 1], factor));
-      to[w] = ptx::cvt_bf16x2_f32(low, high);
+      const Floats y = product(operands, w, factor);
+      to[w] = ptx::cvt_bf16x2_f32(y.low, y.high);
       largest = w == 0 ? to[0] : ptx::max_abs_bf16x2(largest, to[w]);
-      middle.see(low, high);
+      middle.see(y.low, y.high);
     }
-    return !moderate || !is_moderate(factor) || middle.any() ||
-           NormMiddle::half_reaches(largest & 0x7FFF7FFF, bf16_infinity);
+    middle.see_magnitudes(largest, bf16_infinity);
+    return !moderate || !is_moderate(factor) || middle.any();
+  }
+  __device__ __forceinline__ u32 doubtful(int r, const Operands& operands) const {
+    const float factor = row_factor(r);
+    if (!moderate || !is_moderate(factor)) return 0xFF;
+    u32 elements = 0;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const Floats y = product(operands, w, factor);
+      const u32 magnitudes = ptx::cvt_bf16x2_f32(y.low, y.high) & 0x7FFF7FFF;
+      if (NormMiddle::is(y.low) || (magnitudes & 0xFFFF) >= bf16_infinity) elements |= 1u << 2 * w;
+      if (NormMiddle::is(y.high) || magnitudes >> 16 >= bf16_infinity) elements |= 2u << 2 * w;
+    }
+    return elements;
+  }
+  __device__ __forceinline__ u32 nearest(int r, int c) const {
+    const int row = lane.row_in_tile + r, column = lane.column_in_tile + c;
+    const float x = load_element<S>(from(r) + c * S::bytes);
+    return nearest_bf16(x * tile.inverse[T::turned ? column : row] * tile.weight[T::turned ? row : column]);
   }
 
-  __device__ __forceinline__ void exact(int r, const Operands& operands, u32 (&to)[4]) const {
-    const int row = lane.row_in_tile + r;
-    const auto value = [&](float x, int c) {
-      const int column = lane.column_in_tile + c;
-      return nearest_bf16(x * tile.inverse[T::turned ? column : row] * tile.weight[T::turned ? row : column]);
-    };
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      const Floats x = S::widen(operands.x[w]);
-      to[w] = value(x.low, 2 * w) | value(x.high, 2 * w + 1) << 16;
-    }
-    // Columns outside the matrix stay zero, whatever zero times the factors is.
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      if (2 * w >= lane.columns) to[w] = 0;
-      if (2 * w + 1 == lane.columns) to[w] &= 0xFFFF;
-    }
+ private:
+  __device__ __forceinline__ float row_factor(int r) const {
+    if constexpr (T::turned) return tile.weight[lane.row_in_tile + r];
+    if constexpr (!T::turned) return static_cast<float>(tile.inverse[lane.row_in_tile + r]);
+  }
+  __device__ __forceinline__ Floats product(const Operands& operands, int w, float factor) const {
+    const Floats x = S::widen(operands.x[w]);
+    return {__fmul_rn(x.low, __fmul_rn(factors[2 * w], factor)),
+            __fmul_rn(x.high, __fmul_rn(factors[2 * w + 1], factor))};
   }
 };
 
 /// As load_panel, of the values after RMSNorm.
-template <class Config>
+template <class Config, class Ring>
 __device__ __forceinline__ void load_norm_panel(const QuantizeParams& p, const Lane<Config>& lane,
-                                                NormTile<Config>& tile, u32 (&x)[Config::rows_per_lane][4]) {
-  read_norm<Config>(p, lane, tile);
+                                                NormTile<Config>& tile, Ring& ring,
+                                                u32 (&x)[Config::rows_per_lane][4]) {
   const RowMasks<Config> masks(p, lane);
   float factors[lane_columns];
   bool moderate = true;
+  const NormSource<Config> source{p, lane, tile, factors, moderate};
+  PiecesInRing<NormSource<Config>, Ring> pieces{ring, source.from(0), p.ld_x * NormSource<Config>::S::bytes};
+  start_pieces<Config::rows_per_lane>(source, pieces, masks.whole);
+  read_norm<Config>(p, lane, tile);
 #pragma unroll
   for (int c = 0; c < lane_columns; ++c) {
     const int column = lane.column_in_tile + c;
@@ -137,7 +141,7 @@ __device__ __forceinline__ void load_norm_panel(const QuantizeParams& p, const L
     if constexpr (!NormTile<Config>::turned) factors[c] = tile.weight[column];
     moderate = moderate && is_moderate(factors[c]);
   }
-  compute_pieces(NormSource<Config>{p, lane, tile, factors, moderate}, masks.whole, masks.some, x);
+  compute_pieces(source, pieces, masks.whole, masks.some, x);
   // Rows outside the matrix are zero times what may be no number.
 #pragma unroll
   for (int r = 0; r < Config::rows_per_lane; ++r)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ptx/memory.cuh"
+#include "ptx/registers.cuh"
 #include "quantize/pairs.cuh"
 #include "quantize/params.cuh"
 
@@ -18,6 +19,7 @@ struct Lane {
   static constexpr int tile_rows = Config::warps_m * panel_rows;
   static constexpr int tile_columns = Config::warps_n * panel_columns;
 
+  u32 tile_m, tile_n;               // the tile's place among tiles
   int index;                        // in the warp
   int warp_m, warp_n;               // the warp's panel in the tile
   i64 tile_row, tile_column;        // the tile's first element
@@ -25,7 +27,8 @@ struct Lane {
   i64 row, column;
   int rows, columns;  // how many of its rows and columns lie inside the matrix, at most those it holds
 
-  __device__ __forceinline__ Lane(const QuantizeParams& p, u32 tile_m, u32 tile_n) {
+  __device__ __forceinline__ Lane(const QuantizeParams& p, u32 tile_m_, u32 tile_n_)
+      : tile_m(tile_m_), tile_n(tile_n_) {
     index = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
     warp_m = warp / Config::warps_n;
@@ -40,28 +43,42 @@ struct Lane {
     columns = clamp(p.n - column, lane_columns);
   }
 
+  /// The same, found out anew: nothing of it stays in registers while there is something else to compute.
+  __device__ __forceinline__ Lane again(const QuantizeParams& p) const {
+    return Lane(p, ptx::computed_here(tile_m), ptx::computed_here(tile_n));
+  }
+
   static __device__ __forceinline__ int clamp(i64 value, int most) {
     return static_cast<int>(value < 0 ? 0 : value > most ? most : value);
   }
 };
 
-/// 16 bytes of a row.
-__device__ __forceinline__ void load_unit(const u8* from, u32 (&to)[4]) {
-  const Vector4 v = ptx::ld_nc_v4(from);
-  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+/// The pairs of so many bytes, in 16-byte units.
+__device__ __forceinline__ void unpack_units(const Vector4* from, u32 (&to)[4]) {
+  to[0] = from->x, to[1] = from->y, to[2] = from->z, to[3] = from->w;
 }
 
-__device__ __forceinline__ void load_unit(const u8* from, Vector2 (&to)[2]) {
-  const Vector4 v = ptx::ld_nc_v4(from);
-  to[0] = {v.x, v.y}, to[1] = {v.z, v.w};
+template <int pairs>
+__device__ __forceinline__ void unpack_units(const Vector4* from, Vector2 (&to)[pairs]) {
+#pragma unroll
+  for (int i = 0; i < pairs; i += 2, ++from) to[i] = {from->x, from->y}, to[i + 1] = {from->z, from->w};
 }
 
-__device__ __forceinline__ void load_lane_row(const u8* from, u32 (&to)[4]) { load_unit(from, to); }
+/// As many elements of a row as `to` holds, at an address that is a multiple of 16 bytes.
+template <class Pair, int pairs>
+__device__ __forceinline__ void load_lane_row(const u8* from, Pair (&to)[pairs]) {
+  constexpr int units = pairs * static_cast<int>(sizeof(Pair)) / 16;
+  Vector4 loaded[units];
+#pragma unroll
+  for (int u = 0; u < units; ++u) loaded[u] = ptx::ld_nc_v4(from + u * 16);
+  unpack_units(loaded, to);
+}
 
-__device__ __forceinline__ void load_lane_row(const u8* from, Vector2 (&to)[4]) {
-  const Vector4 a = ptx::ld_nc_v4(from);
-  const Vector4 b = ptx::ld_nc_v4(from + 16);
-  to[0] = {a.x, a.y}, to[1] = {a.z, a.w}, to[2] = {b.x, b.y}, to[3] = {b.z, b.w};
+/// One element, as it is stored.
+template <class S>
+__device__ __forceinline__ float load_element(const u8* from) {
+  if constexpr (S::bytes == 2) return S::widen(typename S::Pair{ptx::ld_nc_u16(from)}).low;
+  if constexpr (S::bytes == 4) return __uint_as_float(ptx::ld_nc_u32(from));
 }
 
 /// The first `count` elements of a row at any address, the others zero.
@@ -112,19 +129,55 @@ __device__ __forceinline__ void load_panel(const QuantizeParams& p, const Lane<C
   }
 }
 
-/// Eight FP8 bytes of the lane's row `r`.
+/// Where the FP8 bytes of the lane's rows go, those of a row eight at once where that is possible. Rows at
+/// odd addresses and the last columns of a matrix are rare: their way is short, not fast.
 template <class Config>
-__device__ __forceinline__ void store_lane_row(const QuantizeParams& p, const Lane<Config>& lane, int r,
-                                               Vector2 bytes) {
-  if (r >= lane.rows) return;
-  u8* to = p.q_row + (lane.row + r) * p.ld_q_row + lane.column;
-  if ((p.wide & wide_q_row) != 0 && lane.columns == lane_columns) {
-    ptx::st_global(to, bytes);
-  } else {
-    u64 left = u64{bytes.y} << 32 | bytes.x;
-#pragma unroll 1
-    for (int i = 0; i < lane.columns; ++i, left >>= 8) ptx::st_global(to + i, static_cast<u8>(left));
+struct RowBytes {
+  u8* const to;
+  const i64 pitch;
+  const int rows, columns;
+  const int wide_rows;  // how many are written at once: all or none
+  u8* next = to;
+
+  __device__ __forceinline__ RowBytes(const QuantizeParams& p, const Lane<Config>& lane)
+      : to(p.q_row + lane.row * p.ld_q_row + lane.column),
+        pitch(p.ld_q_row),
+        rows(lane.rows),
+        columns(lane.columns),
+        wide_rows((p.wide & wide_q_row) != 0 && columns == lane_columns ? rows : 0) {}
+
+  /// Of one row after the other.
+  __device__ __forceinline__ void store_wide(int r, Vector2 bytes) {
+    if (r < wide_rows) ptx::st_global(next, bytes);
+    next += pitch;
   }
-}
+
+  /// All rows, if they were not written at once: bytes(r, elements of row r). One row after the other passes
+  /// through the first row's registers, and all are back in place at the end.
+  template <class Pair, class Bytes>
+  __device__ __forceinline__ void store_narrow(Pair (&x)[Config::rows_per_lane][4],
+                                               const Bytes& bytes) const {
+    u8* at = to;
+#pragma unroll 1
+    for (int r = 0; r < Config::rows_per_lane && wide_rows != rows; ++r, at += pitch) {
+      const Vector2 eight = bytes(r, x[0]);
+      u64 left = u64{eight.y} << 32 | eight.x;
+#pragma unroll 1
+      for (int i = 0; i < columns && r < rows; ++i, left >>= 8) ptx::st_global(at + i, static_cast<u8>(left));
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const Pair first = x[0][w];
+#pragma unroll
+        for (int above = 0; above + 1 < Config::rows_per_lane; ++above) x[above][w] = x[above + 1][w];
+        x[Config::rows_per_lane - 1][w] = first;
+      }
+    }
+    // What was made of x before is not made again after the loop, nor kept over it.
+#pragma unroll
+    for (auto& row : x)
+#pragma unroll
+      for (Pair& pair : row) pair = ptx::computed_here(pair);
+  }
+};
 
 }  // namespace mxjit

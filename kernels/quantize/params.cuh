@@ -21,7 +21,7 @@ enum WideAccess : u32 {
 /// + 1 in place of up. fp32 does most of the work, with the values that are floats.
 struct SwigluParams {
   double alpha, limit;
-  float exponent, exponent_rest, fast_limit;  // exponent: -alpha * log2(e), in two parts
+  float exponent, exponent_rest, fast_limit;  // -alpha * log2(e): 16 bits of it, and the rest times ln(2)
   u32 exact_from;  // bits, the lower half 0, of the least gate that fp32 may not be right for
   i64 up;          // elements from a gate to its up, where they do not alternate
 };

@@ -5,33 +5,38 @@
 #include "quantize/pairs.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
+#include "quantize/pieces.cuh"
 
 namespace mxjit {
 
-/// What fp32 may be wrong by, in units of the last place: 2^-22 for 2^x, 2^-23 for the reciprocal, 0.7 *
-/// 2^-24 for the exponent, half a unit for each of four roundings, and one below the normal numbers.
+/// What fp32 may be wrong by, in units of 2^-24 of the value: 4 for 2^x, 1 for the square of the rest that is
+/// left out, 2 for the reciprocal and 1 for each of four roundings; and one unit of the last place below the
+/// normal numbers.
 using SwigluMiddle = NearMiddle<12>;
 
-template <bool limited>
+/// The exponent's first part has 16 bits, so that its product with a bf16 gate is exact, and 2^rest is
+/// 1 + rest * ln(2).
+template <bool limited, class S>
 __device__ __forceinline__ float fast_swiglu(const SwigluParams& p, float gate, float up) {
   if constexpr (limited) {
     gate = ptx::min_nan_f32(gate, p.fast_limit);
     up = __fadd_rn(ptx::max_nan_f32(ptx::min_nan_f32(up, p.fast_limit), -p.fast_limit), 1.0f);
   }
-  // 2^whole * 2^part; the sum leaves the whole part in the low bits.
-  constexpr float to_whole = 12582912.0f;
-  const float whole = __fmaf_rn(gate, p.exponent, to_whole);
-  const float part = __fmaf_rn(gate, p.exponent_rest, __fmaf_rn(gate, p.exponent, to_whole - whole));
-  const u32 power = __float_as_uint(ptx::ex2_approx(part)) + (__float_as_uint(whole) << 23);
-  const float denominator = __fadd_rn(1.0f, __uint_as_float(power));
-  // The product first: it may overflow, which shows, but loses nothing by underflow that counts.
-  return __fmul_rn(__fmul_rn(gate, up), ptx::rcp_approx(denominator));
+  constexpr float ln_2 = 0.693147181f;
+  const float x = __fmul_rn(gate, p.exponent);
+  float rest_power = __fmaf_rn(gate, p.exponent_rest, 1.0f);
+  if constexpr (limited || S::input != Input::bf16)
+    rest_power = __fmaf_rn(__fmaf_rn(gate, p.exponent, -x), ln_2, rest_power);
+  const float denominator = __fmaf_rn(ptx::ex2_approx(x), rest_power, 1.0f);
+  return __fmul_rn(__fmul_rn(gate, ptx::rcp_approx(denominator)), up);
 }
 
-/// `fast` may not be the number nearest to the exact value.
-__device__ __forceinline__ bool needs_exact(const SwigluParams& p, float gate, float fast) {
-  return (__float_as_uint(gate) & 0x7FFFFFFF) >= p.exact_from ||
-         (__float_as_uint(fast) & 0x7F800000) == 0x7F800000 || SwigluMiddle::is(fast);
+/// fp32 may not be right for this gate. A quotient below the normal numbers is half a gate so small, which
+/// fp32 holds if the gate has few bits.
+template <class S>
+__device__ __forceinline__ bool gate_needs_exact(const SwigluParams& p, float gate) {
+  const u32 bits = __float_as_uint(gate) & 0x7FFFFFFF;
+  return bits >= p.exact_from || (S::input == Input::fp32 && bits - 1 < (2u << 23) - 1);
 }
 
 /// The bits of the bf16 number nearest to the value in double.
@@ -56,60 +61,24 @@ struct SwigluOperands {
 template <bool limited, class S>
 __device__ __forceinline__ bool fast_swiglu_row(const SwigluParams& p, const SwigluOperands<S>& x,
                                                 u32 (&to)[4]) {
-  typename S::Pair largest_gate = x.gate[0];
-  u32 largest = 0;
+  typename S::Pair largest = x.gate[0];
+  bool inexact = false;
   SwigluMiddle middle;
 #pragma unroll
   for (int w = 0; w < 4; ++w) {
     const Floats gate = S::widen(x.gate[w]), up = S::widen(x.up[w]);
-    const float low = fast_swiglu<limited>(p, gate.low, up.low);
-    const float high = fast_swiglu<limited>(p, gate.high, up.high);
+    const float low = fast_swiglu<limited, S>(p, gate.low, up.low);
+    const float high = fast_swiglu<limited, S>(p, gate.high, up.high);
     to[w] = ptx::cvt_bf16x2_f32(low, high);
-    if (w > 0) largest_gate = S::max_abs(largest_gate, x.gate[w]);
-    largest = w == 0 ? to[0] : ptx::max_abs_bf16x2(largest, to[w]);
     middle.see(low, high);
-  }
-  if constexpr (S::input == Input::bf16) {
-    // Moved up so that infinity stands for exact_from; no half carries.
-    const u32 up = (bf16_infinity - (p.exact_from >> 16)) * 0x10001;
-    const u32 both = ptx::add_max_u16x2(largest_gate & 0x7FFF7FFF, up, largest & 0x7FFF7FFF);
-    return middle.any() || SwigluMiddle::half_reaches(both, bf16_infinity);
-  } else {
-    return middle.any() || SwigluMiddle::half_reaches(largest & 0x7FFF7FFF, bf16_infinity) ||
-           largest_of<S>(largest_gate) >= p.exact_from;
-  }
-}
-
-/// The same eight values, every one the nearest. For what is rare.
-template <bool limited, class S>
-__device__ __forceinline__ void exact_swiglu_row(const SwigluParams& p, const SwigluOperands<S>& x,
-                                                 u32 (&to)[4]) {
-  u32 inexact = 0;
-#pragma unroll
-  for (int w = 0; w < 4; ++w) {
-    const Floats gate = S::widen(x.gate[w]), up = S::widen(x.up[w]);
-    const float low = fast_swiglu<limited>(p, gate.low, up.low);
-    const float high = fast_swiglu<limited>(p, gate.high, up.high);
-    to[w] = ptx::cvt_bf16x2_f32(low, high);
-    inexact |= (needs_exact(p, gate.low, low) ? 1u : 0u) << 2 * w;
-    inexact |= (needs_exact(p, gate.high, high) ? 2u : 0u) << 2 * w;
-  }
-#pragma unroll 1
-  for (; inexact != 0; inexact &= inexact - 1) {
-    const int element = __ffs(static_cast<int>(inexact)) - 1, word = element / 2;
-    typename S::Pair gate_pair = x.gate[0], up_pair = x.up[0];
-#pragma unroll
-    for (int w = 1; w < 4; ++w) {
-      if (word == w) gate_pair = x.gate[w], up_pair = x.up[w];
-    }
-    const Floats gates = S::widen(gate_pair), ups = S::widen(up_pair);
-    const bool odd = element % 2 != 0;
-    const u32 value = exact_swiglu<limited>(p, odd ? gates.high : gates.low, odd ? ups.high : ups.low);
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      if (word == w) to[w] = odd ? ptx::prmt(to[w], value, 0x5410) : ptx::prmt(to[w], value, 0x3254);
+    if constexpr (S::input == Input::bf16) {
+      if (w > 0) largest = S::max_abs(largest, x.gate[w]);
+    } else {
+      inexact = inexact || gate_needs_exact<S>(p, gate.low) || gate_needs_exact<S>(p, gate.high);
     }
   }
+  if constexpr (S::input == Input::bf16) middle.see_magnitudes(largest, p.exact_from >> 16);
+  return inexact || middle.any();
 }
 
 /// Pairs of gates and ups that alternate, apart.
@@ -123,84 +92,83 @@ __device__ __forceinline__ void part(const typename S::Pair (&a)[4], const typen
   }
 }
 
-/// What eight columns are made of, `from` being where the first gate lies, in wide pieces.
-template <Pre pre, class S>
-__device__ __forceinline__ void load_swiglu(const SwigluParams& p, const u8* from, SwigluOperands<S>& x) {
-  if constexpr (pre == Pre::swiglu_interleaved) {
-    typename S::Pair a[4], b[4];
-    load_lane_row(from, a);
-    load_lane_row(from + lane_columns * S::bytes, b);
-    part<S>(a, b, x);
-  } else {
-    load_lane_row(from, x.gate);
-    load_lane_row(from + p.up * S::bytes, x.up);
-  }
-}
-
-/// Likewise of the first `count` columns at any address, the others zero.
-template <Pre pre, class S>
-__device__ __forceinline__ void load_swiglu(const SwigluParams& p, const u8* from, int count,
-                                            SwigluOperands<S>& x) {
-  if constexpr (pre == Pre::swiglu_interleaved) {
-    typename S::Pair a[4], b[4];
-    load_lane_row(from, 2 * count, a);
-    load_lane_row(from + lane_columns * S::bytes, 2 * count - lane_columns, b);
-    part<S>(a, b, x);
-  } else {
-    load_lane_row(from, count, x.gate);
-    load_lane_row(from + p.up * S::bytes, count, x.up);
-  }
-}
-
 /// Elements of x between the gates of neighbouring columns.
 template <class Config>
 inline constexpr int gate_step = Config::pre == Pre::swiglu_interleaved ? 2 : 1;
 
-/// For compute_pieces. from(i) is where the first gate of a piece lies, columns(i) how many of its columns
-/// are inside x.
+/// Source of pieces: from(i) is where the first gate of one lies, columns(i) as Source says.
 template <class Config, class From, class Columns>
 struct SwigluSource {
   using S = Pairs<Config::stored>;
   using Operands = SwigluOperands<S>;
+  static constexpr int units = S::bytes;  // a half of them gates, or of each the first, where they alternate
   static constexpr int ahead = S::bytes == 2 ? 4 : 2;
 
   const SwigluParams& p;
-  const From& from;
-  const Columns& columns;
+  From from;
+  Columns columns;
 
-  __device__ __forceinline__ void load(int i, Operands& to) const {
-    load_swiglu<Config::pre>(p, from(i), to);
+  __device__ __forceinline__ i64 offset(int u) const {
+    const i64 second = Config::pre == Pre::swiglu_interleaved ? lane_columns : p.up;
+    return u / (units / 2) * second * S::bytes + u % (units / 2) * 16;
   }
-  __device__ __forceinline__ void load_some(int i, Operands& to) const {
-    load_swiglu<Config::pre>(p, from(i), columns(i), to);
+  static __device__ __forceinline__ void unpack(const Vector4 (&from)[units], Operands& to) {
+    if constexpr (Config::pre == Pre::swiglu_interleaved) {
+      typename S::Pair a[4], b[4];
+      unpack_units(from, a);
+      unpack_units(from + units / 2, b);
+      part<S>(a, b, to);
+    } else {
+      unpack_units(from, to.gate);
+      unpack_units(from + units / 2, to.up);
+    }
   }
   __device__ __forceinline__ bool fast(int, const Operands& x, u32 (&to)[4]) const {
     return fast_swiglu_row<Config::limited>(p, x, to);
   }
-  __device__ __forceinline__ void exact(int, const Operands& x, u32 (&to)[4]) const {
-    exact_swiglu_row<Config::limited>(p, x, to);
+  __device__ __forceinline__ u32 doubtful(int, const Operands& x) const {
+    u32 elements = 0;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const Floats gate = S::widen(x.gate[w]), up = S::widen(x.up[w]);
+      if (is_doubtful(gate.low, up.low)) elements |= 1u << 2 * w;
+      if (is_doubtful(gate.high, up.high)) elements |= 2u << 2 * w;
+    }
+    return elements;
+  }
+  __device__ __forceinline__ u32 nearest(int i, int e) const {
+    const u8* const at = from(i) + e * gate_step<Config> * S::bytes;
+    const i64 to_up = Config::pre == Pre::swiglu_interleaved ? 1 : p.up;
+    return exact_swiglu<Config::limited>(p, load_element<S>(at), load_element<S>(at + to_up * S::bytes));
+  }
+
+ private:
+  __device__ __forceinline__ bool is_doubtful(float gate, float up) const {
+    const float fast = fast_swiglu<Config::limited, S>(p, gate, up);
+    return gate_needs_exact<S>(p, gate) || SwigluMiddle::is(fast);
   }
 };
 
-template <class Config, int count, class From, class Columns>
-__device__ __forceinline__ void load_swiglu_pieces(const SwigluParams& p, u32 whole, u32 some,
-                                                   const From& from, const Columns& columns,
-                                                   u32 (&x)[count][4]) {
-  compute_pieces(SwigluSource<Config, From, Columns>{p, from, columns}, whole, some, x);
+template <class Config, class From, class Columns>
+__device__ __forceinline__ SwigluSource<Config, From, Columns> swiglu_source(const SwigluParams& p, From from,
+                                                                             Columns columns) {
+  return {p, from, columns};
 }
 
 /// As load_panel, of the values after SwiGLU.
-template <class Config>
+template <class Config, class Ring>
 __device__ __forceinline__ void load_swiglu_panel(const QuantizeParams& p, const Lane<Config>& lane,
-                                                  u32 (&x)[Config::rows_per_lane][4]) {
+                                                  Ring& ring, u32 (&x)[Config::rows_per_lane][4]) {
   constexpr int bytes = Pairs<Config::stored>::bytes;
   const u8* const first =
       static_cast<const u8*>(p.x) + (lane.row * p.ld_x + lane.column * gate_step<Config>)*bytes;
   const i64 pitch = p.ld_x * bytes;
   const RowMasks<Config> masks(p, lane);
-  load_swiglu_pieces<Config>(
-      p.swiglu, masks.whole, masks.some, [&](int r) { return first + r * pitch; },
-      [&](int) { return lane.columns; }, x);
+  const auto source = swiglu_source<Config>(
+      p.swiglu, [=](int r) { return first + r * pitch; }, [&](int) { return lane.columns; });
+  PiecesInRing<decltype(source), Ring> pieces{ring, first, pitch};
+  start_pieces<Config::rows_per_lane>(source, pieces, masks.whole);
+  compute_pieces(source, pieces, masks.whole, masks.some, x);
 }
 
 }  // namespace mxjit

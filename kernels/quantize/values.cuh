@@ -1,24 +1,42 @@
 // The values that are quantized, in a warp's panel: x itself, or what another operation makes of it first.
 #pragma once
 
+#include "quantize/conditional.cuh"
 #include "quantize/norm_values.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
+#include "quantize/pieces.cuh"
 #include "quantize/swiglu.cuh"
 
 namespace mxjit {
 
+/// What computing them takes of shared memory.
+template <class Config>
+struct ValueStaging {
+  static constexpr bool computed = Config::pre != Pre::none;
+  static constexpr bool normalized = Config::pre == Pre::rmsnorm || Config::pre == Pre::rmsnorm_turned;
+  // Gates and ups, or x.
+  using Ring = PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads>;
+
+  typename If<normalized, NormTile<Config>>::type norm;
+  typename If<computed, Ring>::type ring;
+};
+
 /// The lane's elements; those outside the matrix are zero.
 template <class Config, class Pair>
-__device__ __forceinline__ void load_values(const QuantizeParams& p, const Lane<Config>& lane,
-                                            NormStaging<Config>& norm, Pair (&x)[Config::rows_per_lane][4]) {
+__device__ __forceinline__ void load_values(const QuantizeParams& p, Lane<Config>& lane,
+                                            ValueStaging<Config>& staging,
+                                            Pair (&x)[Config::rows_per_lane][4]) {
   static_assert(Config::pre == Pre::none || Config::input == Input::bf16, "values are rounded to bf16");
   if constexpr (Config::pre == Pre::none) {
     load_panel<Config>(p, lane, x);
-  } else if constexpr (NormStaging<Config>::used) {
-    load_norm_panel<Config>(p, lane, norm.tile, x);
   } else {
-    load_swiglu_panel<Config>(p, lane, x);
+    if constexpr (ValueStaging<Config>::normalized) {
+      load_norm_panel<Config>(p, lane, staging.norm, staging.ring, x);
+    } else {
+      load_swiglu_panel<Config>(p, lane, staging.ring, x);
+    }
+    lane = lane.again(p);
   }
 }
 

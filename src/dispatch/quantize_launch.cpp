@@ -74,22 +74,23 @@ Strips strips_of(const QuantizeRecipe& recipe, std::int64_t tiles_m, std::int64_
 
 /// The values of a call with SwiGLU. Where fp32 never does, all elements are computed in double.
 SwigluParams swiglu_params(const QuantizeArgs& args) {
-  // What the kernel's fp32 arithmetic holds for: 2^120 and its inverse are far from the ends of fp32.
-  constexpr double largest_exponent = 120.0;
-  constexpr double log2_e = 1.4426950408889634;
+  // What the kernel's fp32 arithmetic holds for: beyond these, 2^x or a quotient by it leaves fp32.
+  constexpr double largest_power = 88.0;
+  constexpr double largest_exponent = 0x1p36;
+  constexpr double log2_e = 1.4426950408889634, ln_2 = 0.6931471805599453;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   SwigluParams swiglu{};
   swiglu.alpha = args.swiglu_alpha;
   swiglu.limit = args.swiglu_limit.value_or(infinity);
-  const double exponent = -args.swiglu_alpha * log2_e;
-  swiglu.exponent = static_cast<float>(exponent);
-  swiglu.exponent_rest = static_cast<float>(exponent - static_cast<double>(swiglu.exponent));
   swiglu.fast_limit = static_cast<float>(swiglu.limit);
-  const double most = largest_exponent / std::fabs(exponent);
-  constexpr double least = std::numeric_limits<float>::min();
-  if (static_cast<double>(swiglu.fast_limit) == swiglu.limit && most >= least) {
+  const double exponent = -args.swiglu_alpha * log2_e;
+  if (static_cast<double>(swiglu.fast_limit) == swiglu.limit && std::fabs(exponent) <= largest_exponent) {
+    const u32 bits = std::bit_cast<u32>(static_cast<float>(exponent));
+    swiglu.exponent = std::bit_cast<float>((bits + 0x80) & 0xFFFFFF00);
+    swiglu.exponent_rest = static_cast<float>((exponent - static_cast<double>(swiglu.exponent)) * ln_2);
     constexpr double largest = std::numeric_limits<float>::max();
-    swiglu.exact_from = std::bit_cast<u32>(static_cast<float>(std::min(most, largest))) & 0xFFFF0000;
+    const double most = std::min(largest_power / std::fabs(exponent), largest);
+    swiglu.exact_from = std::bit_cast<u32>(static_cast<float>(most)) & 0xFFFF0000;
   }
   return swiglu;
 }

@@ -7,7 +7,10 @@ template <int count>
 void raise_registers() {}
 template <int count>
 void drop_registers() {}
-inline int computed_here(int value) { return value; }
+template <class Word>
+Word computed_here(Word value) {
+  return value;
+}
 inline void compiler_barrier() {}
 
 }  // namespace mxjit::ptx
