@@ -37,12 +37,6 @@ void launch_held(const OpPlan& plan, const OpCall& call, CUstream stream) {
   if (call.has_work()) launch(plan, call, stream);
 }
 
-Span check_words(const char* name, const Tensor& tensor, std::int64_t extent) {
-  if (tensor.dtype != DType::i32) refuse(name, "dtype i32", std::string(to_string(tensor.dtype)));
-  check_shape(name, tensor, {extent}, 1);
-  return check_memory(name, tensor);
-}
-
 void check_group_count(const char* name, std::int32_t count) {
   if (count < 1 || count > most_groups)
     refuse(name, fmt::format("1 to {}", most_groups), fmt::to_string(count));

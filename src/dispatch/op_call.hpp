@@ -71,8 +71,7 @@ void launch(const OpPlan& plan, const OpCall& call, CUstream stream);
 /// Checks a call that is `plan`'s, and launches it.
 void launch_held(const OpPlan& plan, const OpCall& call, CUstream stream);
 
-/// Checks of pieces that calls share. `words`: a vector of int32. `most`: groups of a call.
-Span check_words(const char* name, const Tensor& tensor, std::int64_t extent);
+/// Checks of pieces that calls share.
 void check_group_count(const char* name, std::int32_t count);
 /// A vector of what counts rows, and the rows that its values must be able to count.
 void check_countable(const char* name, std::int64_t rows);

@@ -125,13 +125,6 @@ Span check_workspace(const Tensor& tensor, std::int64_t bytes) {
   return span;
 }
 
-// The ends and the status: a vector of int32 each.
-Span check_words(const char* name, const Tensor& tensor, std::int64_t extent) {
-  if (tensor.dtype != DType::i32) refuse(name, "dtype i32", std::string(to_string(tensor.dtype)));
-  check_shape(name, tensor, {extent}, 1);
-  return check_memory(name, tensor);
-}
-
 }  // namespace
 
 void check_options(const QuantizeOptions& options) {

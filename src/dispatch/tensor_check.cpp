@@ -78,6 +78,12 @@ void check_shape(const char* name, const Tensor& tensor, const Extents& shape, i
          printable ? shape_text(tensor.shape, tensor.rank) : fmt::format("rank {}", tensor.rank));
 }
 
+Span check_words(const char* name, const Tensor& tensor, std::int64_t extent) {
+  if (tensor.dtype != DType::i32) refuse(name, "dtype i32", std::string(to_string(tensor.dtype)));
+  check_shape(name, tensor, {extent}, 1);
+  return check_memory(name, tensor);
+}
+
 ScaleShape scale_shape(const char* name, const Block& block, ScaleLayout layout, std::int64_t experts,
                        std::int64_t across, std::int64_t along) {
   const bool batched = experts >= 0;

@@ -73,6 +73,9 @@ bool overlap(const Span& a, const Span& b);
 /// Checks pitch, size, pointer and element alignment of a tensor whose dtype and shape are right.
 Span check_memory(const char* name, const Tensor& tensor);
 
+/// A vector of int32: ends of groups, the status.
+Span check_words(const char* name, const Tensor& tensor, std::int64_t extent);
+
 void check_shape(const char* name, const Tensor& tensor, const Extents& shape, int rank);
 
 struct ScaleShape {
