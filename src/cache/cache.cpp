@@ -202,7 +202,7 @@ Got Cache::State::get(const codegen::KernelDescriptor& descriptor, std::string_v
   };
   const HeldLog held;  // until the flight has landed
   try {
-    const Got got = load_or_compile(descriptor, key, problem);
+    Got got = load_or_compile(descriptor, key, problem);
     remember(got.entry);
     land();
     promise.set_value(got);
@@ -214,7 +214,8 @@ Got Cache::State::get(const codegen::KernelDescriptor& descriptor, std::string_v
   }
 }
 
-Cache::Cache(Options options, Seams seams) : state_(std::make_unique<State>(std::move(options), seams)) {}
+Cache::Cache(Options options, const Seams& seams)
+    : state_(std::make_unique<State>(std::move(options), seams)) {}
 Cache::~Cache() = default;
 
 std::shared_ptr<const Entry> Cache::get(const codegen::KernelDescriptor& descriptor,

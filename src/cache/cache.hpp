@@ -60,7 +60,7 @@ struct Transfer {
 /// Thread-safe. Nothing on the disk is touched before the first call that needs it.
 class Cache {
  public:
-  explicit Cache(Options options, Seams seams = {});
+  explicit Cache(Options options, const Seams& seams = {});
   ~Cache();
 
   /// The entry for `descriptor`: from a layer, else compiled and published. One compile a key in this

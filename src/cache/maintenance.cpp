@@ -11,7 +11,7 @@
 namespace mxjit::cache {
 namespace {
 
-constexpr std::int64_t temporary_seconds = 60 * 60;
+constexpr std::int64_t temporary_seconds = 3600;
 
 struct File {
   std::string path;

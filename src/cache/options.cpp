@@ -45,7 +45,7 @@ Options Options::from_environment() {
   const std::string compile = environment("MXJIT_COMPILE");
   if (!compile.empty() && compile != "forbid" && compile != "allow") {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("MXJIT_COMPILE: expected \"forbid\" or \"allow\", got \"{}\"", compile),
+                fmt::format(R"(MXJIT_COMPILE: expected "forbid" or "allow", got "{}")", compile),
                 "MXJIT_COMPILE");
   }
   options.forbid_compile = compile == "forbid";

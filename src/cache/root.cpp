@@ -11,7 +11,7 @@ namespace mxjit::cache {
 namespace {
 
 // Older temporaries without a living writer are litter.
-constexpr std::int64_t temporary_seconds = 60 * 60;
+constexpr std::int64_t temporary_seconds = 3600;
 
 // Whoever can write to the root can hand this process code to run on the GPU.
 std::string why_unsafe(const struct stat& status) {

@@ -31,7 +31,7 @@ class Root {
   int publish_tuning(std::string_view text);
   /// Moves a bad entry to quarantine/, or removes it. Another process may have replaced it meanwhile: then a
   /// sound entry is built once more, no harm else. False when it could not be moved.
-  bool set_aside(const std::string& path);
+  bool set_aside(const std::string& bad);
 
  private:
   int put(const std::string& folder, const std::string& target, std::string_view bytes);

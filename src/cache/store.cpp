@@ -12,7 +12,7 @@ namespace mxjit::cache {
 namespace {
 
 constexpr std::string_view suffix = ".kernel";
-constexpr std::int64_t day_seconds = 24 * 60 * 60;
+constexpr std::int64_t day_seconds = 86400;
 constexpr std::size_t key_digits = 64, tag_digits = 16;
 constexpr std::size_t name_length = key_digits + 1 + tag_digits + suffix.size();
 

@@ -63,7 +63,7 @@ inline QuantizeKey quantize_key(const QuantizeOptions& options, const QuantizeAr
   const std::size_t last = static_cast<std::size_t>(args.x.rank) - 1;
   const std::int64_t m = args.x.shape[options.transposed_input ? last : last - 1];
   key.n = args.x.shape[options.transposed_input ? last - 1 : last];
-  key.m_bucket = m < 2 ? 0 : std::bit_width(static_cast<std::uint64_t>(m - 1));
+  key.m_bucket = m < 2 ? 0 : static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(m - 1)));
   return key;
 }
 

@@ -60,7 +60,7 @@ Span check_memory(const char* name, const Tensor& tensor) {
     refuse(name, fmt::format("a base that is a multiple of the element's {} bytes", element),
            fmt::format("address {:#x}", span.begin));
   // The last row ends after its own elements, not after a pitch.
-  const std::uint64_t bytes = static_cast<std::uint64_t>(size - pitch_bytes + row_bytes);
+  const auto bytes = static_cast<std::uint64_t>(size - pitch_bytes + row_bytes);
   if (span.begin > std::numeric_limits<std::uintptr_t>::max() - bytes)
     refuse(name, "a tensor inside the address space",
            fmt::format("address {:#x}, {} bytes", span.begin, bytes));

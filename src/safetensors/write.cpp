@@ -2,11 +2,12 @@
 // directory.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
+#include <utility>
 
 #include "base/file_system.hpp"
 #include "mxjit/error.hpp"
@@ -27,10 +28,10 @@ namespace {
 // A temporary file that removes itself unless it was renamed.
 class Temporary {
  public:
-  Temporary(const std::filesystem::path& directory, const std::filesystem::path& target)
+  Temporary(const std::filesystem::path& directory, std::filesystem::path target)
       : path_(directory / unique_name(beside_prefix)),
         file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
-        target_(target) {
+        target_(std::move(target)) {
     if (!file_) fail_write(target_, "create a temporary file beside it", errno);
     host_files().try_lock(file_.get(), 0);  // says that the writer lives
   }
