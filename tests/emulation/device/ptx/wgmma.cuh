@@ -1,4 +1,5 @@
-// As kernels/ptx/wgmma.cuh: multiplied at once, in fp32.
+// As kernels/ptx/wgmma.cuh: each thread multiplies at once, in fp32; a group is finished when all threads of
+// the warpgroup have come to it.
 #pragma once
 
 #include "numbers.hpp"
@@ -6,13 +7,28 @@
 #include "ptx/types.cuh"
 #include "tensor_map.hpp"
 
+namespace mxjit::emulation {
+
+inline u32 committed[1024];  // groups, by thread
+
+}  // namespace mxjit::emulation
+
 namespace mxjit::ptx {
 
 inline u64 wgmma_descriptor(u32 shared_address) { return (shared_address & 0x3ffff) >> 4; }
 inline void wgmma_fence() {}
-inline void wgmma_commit() {}
+inline void wgmma_commit() { ++emulation::committed[threadIdx.x]; }
 template <int pending>
-void wgmma_wait() {}
+void wgmma_wait() {
+  mxjit_services->wait(
+      "wgmma",
+      [](const void* state, unsigned group) {
+        for (u32 i = 0; i < 128; ++i)
+          if (static_cast<i32>(static_cast<const u32*>(state)[i] - group) < 0) return false;
+        return true;
+      },
+      emulation::committed + threadIdx.x / 128 * 128, emulation::committed[threadIdx.x] - pending);
+}
 template <int count>
 void wgmma_pin(float (&)[count]) {}
 
