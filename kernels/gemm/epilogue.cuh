@@ -36,13 +36,13 @@ struct BlockScales {
   static_assert(Config::b_span != FactorSpan::tile || 128 % part_n == 0);
 
   /// Of the tile whose first block of K is `first`; every k_split-th follows.
-  __device__ __forceinline__ void start(const GemmArguments& g, i32 tile_row, i32 tile_column, int lane,
+  __device__ __forceinline__ void start(const GemmArguments& g, i32 first_row, i32 tile_column, int lane,
                                         int first) {
     if constexpr (is_block(Config::a_span)) {
       const u32 step = Config::a_span == FactorSpan::block_mn_major ? static_cast<u32>(g.ld_a_scale) : 1;
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        i32 row = tile_row + lane / 32 * 16 + lane % 32 / 4 + r * 8;
+        i32 row = first_row + lane / 4 + r * 8;
         row = row < g.m ? row : g.m - 1;
         if constexpr (Config::a_span == FactorSpan::block_mn_major) {
           a_[r] = static_cast<u32>(row);
@@ -122,39 +122,15 @@ __device__ __forceinline__ int place_of(int column) {
   return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2;
 }
 
-// The factors of a tile's columns: fetched while the tile is computed, handed round through shared memory.
-template <class Config>
-struct ColumnFactors {
-  static constexpr int each = (Config::block_n + 127) / 128;  // a thread
-  float value[each];
-
-  __device__ __forceinline__ void fetch(const GemmArguments& g, i32 column, int lane) {
-    if constexpr (Config::b_span == FactorSpan::row) {
-#pragma unroll
-      for (int i = 0; i < each; ++i) {
-        const i32 c = column + lane + i * 128;
-        value[i] = c < g.n ? __ldg(g.b_scale + c) : 0.0f;
-      }
-    }
-  }
-  __device__ __forceinline__ void publish(float* factors, int lane) const {
-    if constexpr (Config::b_span == FactorSpan::row) {
-#pragma unroll
-      for (int i = 0; i < each; ++i)
-        if (lane + i * 128 < Config::block_n) factors[place_of(lane + i * 128)] = value[i];
-    }
-  }
-};
-
 // The factors of a thread's two rows, an operand's only one among them: fetched while the tile is computed.
 template <class Config>
 struct RowFactors {
   float value[2];
 
-  __device__ __forceinline__ void fetch(const GemmArguments& g, i32 tile_row, int lane) {
+  __device__ __forceinline__ void fetch(const GemmArguments& g, i32 first_row, int lane) {
     value[0] = value[1] = 1.0f;
     if constexpr (Config::a_span == FactorSpan::row) {
-      const i32 row = tile_row + lane / 32 * 16 + lane % 32 / 4;
+      const i32 row = first_row + lane / 4;
       value[0] = row < g.m ? __ldg(g.a_scale + row) : 0.0f;
       value[1] = row + 8 < g.m ? __ldg(g.a_scale + row + 8) : 0.0f;
     } else if constexpr (Config::a_span == FactorSpan::tensor) {
@@ -168,30 +144,21 @@ struct RowFactors {
   }
 };
 
-struct EpilogueBuffers {
-  unsigned char* boxes;   // of each warp out_boxes boxes of 16 rows, swizzled
-  float* column_factors;  // one a column of the tile
-};
-
-// Barrier of one warpgroup; 0 belongs to the block.
-__device__ __forceinline__ void warpgroup_sync(int group) { ptx::bar_sync<128>(group + 1); }
-
-// Adds beta * C and the bias; returns the bits of the largest magnitude inside D, for amax. Every thread
-// reads its own elements of C before any of them is stored: C may be D.
-template <class Config, int registers>
-__device__ __forceinline__ u32 add_rows(const GemmArguments& g, float (&sum)[registers], i32 row,
-                                        i32 column) {
+// Adds beta * C and the bias to values of the thread's rows from `column` on; returns the bits of the largest
+// magnitude inside D, for amax. Every thread reads its own elements of C before they are stored: C may be D.
+template <class Config, int count>
+__device__ __forceinline__ u32 add_rows(const GemmArguments& g, float (&values)[count], i32 row, i32 column) {
   u32 largest = 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (row + half * 8 >= g.m) continue;
     const i64 c_row = (row + half * 8) * g.ld_c + column;
 #pragma unroll
-    for (int j = 0; j < registers / 4; ++j) {
+    for (int j = 0; j < count / 4; ++j) {
 #pragma unroll
       for (int side = 0; side < 2; ++side) {
         if (column + j * 8 + side >= g.n) continue;
-        float& value = sum[j * 4 + half * 2 + side];
+        float& value = values[j * 4 + half * 2 + side];
         if constexpr (Config::beta) value += g.beta * load_element<Config::output>(g.c, c_row + j * 8 + side);
         if constexpr (Config::bias != Element::none)
           value += load_element<Config::bias>(g.bias, column + j * 8 + side);
@@ -211,105 +178,171 @@ __device__ __forceinline__ float2 d_factors(const GemmOutput& output, i32 row, i
   return {factor(row), factor(row + 8)};
 }
 
-// The e4m3 bytes of one box of `columns`, 64 or 32: a swizzle of as many bytes.
-template <int columns>
-__device__ __forceinline__ void stage_bytes(unsigned char* to, const float* sum, float2 factors, int lane) {
-#pragma unroll
-  for (int j = 0; j < columns / 8; ++j)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int r = lane / 4 + half * 8;
-      const int chunk = j / 2 ^ (columns == 64 ? r / 2 % 4 : r / 4 % 2);
-      const float* const pair = sum + j * 4 + half * 2;
-      const float factor = half == 0 ? factors.x : factors.y;
-      *reinterpret_cast<u16*>(to + r * columns + chunk * 16 + j % 2 * 8 + lane % 4 * 2) =
-          static_cast<u16>(ptx::cvt_e4m3x4(pair[0] * factor, pair[1] * factor, 0.0f, 0.0f));
-    }
-}
+// Where 16 rows of D lie that a warp has the sums of, and what it does to them.
+template <class Config>
+class RowsOfD {
+ public:
+  static constexpr int columns = dense_fp8_out_columns(Config::block_n);  // of a box of 16 rows
+  // Of three warpgroups, each has no registers for what two boxes need at a time.
+  static constexpr bool fetch_early = Config::warpgroups < 3;
 
-template <class Config, int registers>
-__device__ void store_tile(const ptx::TensorMap& map, const GemmArguments& g, float (&sum)[registers],
-                           const RowFactors<Config>& row_factors, i32 tile_row, i32 tile_column, int lane,
-                           int group, const EpilogueBuffers& buffers) {
-  const int warp = lane / 32;
-  const i32 row = tile_row + warp * 16 + lane % 32 / 4;
-  const i32 column = tile_column + lane % 4 * 2;
+  /// `boxes`: the warp's out_boxes boxes in shared memory; `column_factors`: from the first column's on.
+  __device__ __forceinline__ RowsOfD(const ptx::TensorMap& map, const GemmArguments& g, unsigned char* boxes,
+                                     const float* column_factors, const RowFactors<Config>& factors,
+                                     i32 first_row, i32 first_column, int lane)
+      : map_(map),
+        g_(g),
+        lane_(ptx::computed_here(lane)),
+        boxes_(boxes),
+        column_factors_(column_factors + lane % 4 * 4),
+        first_row_(first_row),
+        first_column_(first_column),
+        row_(first_row + lane / 4),
+        a_{g.alpha * factors.value[0], g.alpha * factors.value[1]} {
+    if constexpr (Config::output == Element::e4m3) d_ = d_factors(g.output, row_, g.m);
+    if constexpr (fetch_early) fetch(0);
+  }
 
-  const float a[2] = {g.alpha * row_factors.value[0], g.alpha * row_factors.value[1]};
-
-  if constexpr (Config::b_span == FactorSpan::row) warpgroup_sync(group);
-  float4 b{1.0f, 1.0f, 1.0f, 1.0f};
-#pragma unroll
-  for (int j = 0; j < registers / 4; ++j) {
+  /// Asks for the column factors of a box, which take their time while shared memory is busy.
+  __device__ __forceinline__ void fetch(int box) {
     if constexpr (Config::b_span == FactorSpan::row) {
-      if (j % 2 == 0) b = *reinterpret_cast<const float4*>(buffers.column_factors + j * 8 + lane % 4 * 4);
-      const float left = j % 2 == 0 ? b.x : b.z, right = j % 2 == 0 ? b.y : b.w;
-      sum[j * 4 + 0] *= left;
-      sum[j * 4 + 1] *= right;
-      sum[j * 4 + 2] *= left;
-      sum[j * 4 + 3] *= right;
+#pragma unroll
+      for (int i = 0; i < columns / 16; ++i)
+        b_[i] = *reinterpret_cast<const float4*>(column_factors_ + box * columns + i * 16);
     }
-    sum[j * 4 + 0] *= a[0];
-    sum[j * 4 + 1] *= a[0];
-    sum[j * 4 + 2] *= a[1];
-    sum[j * 4 + 3] *= a[1];
   }
-  if constexpr (Config::beta || Config::bias != Element::none || Config::amax) {
-    const u32 largest = add_rows<Config>(g, sum, row, column);
-    if constexpr (Config::amax) raise_amax(g.output.amax, largest);
-  }
-  float2 factors{1.0f, 1.0f};
-  if constexpr (Config::output == Element::e4m3) factors = d_factors(g.output, row, g.m);
 
-  if constexpr (Config::tma_store) {
-    // A warp hands its 16 rows to the copy engine by itself, box by box.
-    constexpr int columns = dense_fp8_out_columns(Config::block_n);
-    constexpr int boxes = Config::block_n / columns;
-    constexpr int box_bytes = 16 * columns * 2;
-    const int in_warp = ptx::computed_here(lane % 32);
-    unsigned char* const mine = buffers.boxes + warp * (Config::out_boxes * box_bytes);
+  /// What the sums of the box that was fetched become, unrounded. The sums stay: more products may follow in
+  /// their registers.
+  __device__ __forceinline__ void finish(int box, const float* sum, float (&values)[columns / 2]) {
+    if constexpr (!fetch_early) fetch(box);
 #pragma unroll
-    for (int first = 0; first < boxes; first += Config::out_boxes) {
-      if (in_warp == 0) ptx::tma_store_wait_read<0>();
-      __syncwarp();
-#pragma unroll
-      for (int box = first; box < boxes && box < first + Config::out_boxes; ++box) {
-        unsigned char* const to = mine + (box - first) * box_bytes;
-        if constexpr (Config::output == Element::e4m3) {
-          stage_bytes<columns>(to, sum + box * (columns / 2), factors, in_warp);
-        } else {
-#pragma unroll
-          for (int j = 0; j < columns / 8; j += 2) {
-            const int r = in_warp % 16;
-            const int swizzle = columns == 64 ? r % 8 : r / 2 % 4;
-            const int chunk = (j + in_warp / 16) ^ swizzle;
-            const float* s = sum + box * (columns / 2) + j * 4;
-            ptx::stmatrix_x4(ptx::shared_address(to) + r * (columns * 2) + chunk * 16,
-                             pack_pair<Config::output>(s[0], s[1]), pack_pair<Config::output>(s[2], s[3]),
-                             pack_pair<Config::output>(s[4], s[5]), pack_pair<Config::output>(s[6], s[7]));
-          }
-        }
+    for (int i = 0; i < columns / 2; ++i) {
+      float value = sum[box * (columns / 2) + i];
+      if constexpr (Config::b_span == FactorSpan::row) {
+        const float4& b = b_[i / 8];
+        value *= i / 4 % 2 == 0 ? (i % 2 == 0 ? b.x : b.y) : (i % 2 == 0 ? b.z : b.w);
       }
-      ptx::tma_store_fence();
-      __syncwarp();
-      if (in_warp == 0) {
-#pragma unroll
-        for (int box = first; box < boxes && box < first + Config::out_boxes; ++box)
-          ptx::tma_store_2d(&map, mine + (box - first) * box_bytes, tile_column + box * columns,
-                            tile_row + warp * 16);
-        ptx::tma_store_commit();
-      }
+      values[i] = value * a_[i / 2 % 2];
     }
-  } else {
+    if constexpr (Config::beta || Config::bias != Element::none || Config::amax) {
+      const u32 here = add_rows<Config>(g_, values, row_, column(box));
+      largest_ = here > largest_ ? here : largest_;
+    }
+    if constexpr (Config::output == Element::e4m3) {
 #pragma unroll
-    for (int i = 0; i < registers; ++i) {
-      const i32 r = row + i / 2 % 2 * 8;
-      const i32 c = column + i / 4 * 8 + i % 2;
-      if (r >= g.m || c >= g.n) continue;
-      if constexpr (Config::output == Element::e4m3) sum[i] *= i / 2 % 2 == 0 ? factors.x : factors.y;
-      store_element<Config::output>(g.d, r * g.ld_d + c, sum[i]);
+      for (int i = 0; i < columns / 2; ++i) values[i] *= i / 2 % 2 == 0 ? d_.x : d_.y;
     }
   }
+
+  /// Two values a word.
+  static __device__ __forceinline__ void pack(const float (&values)[columns / 2], u32 (&words)[columns / 4]) {
+#pragma unroll
+    for (int i = 0; i < columns / 4; ++i) {
+      if constexpr (Config::output == Element::e4m3) {
+        words[i] = ptx::cvt_e4m3x4(values[2 * i], values[2 * i + 1], 0.0f, 0.0f);
+      } else {
+        words[i] = pack_pair<Config::output>(values[2 * i], values[2 * i + 1]);
+      }
+    }
+  }
+
+  /// Box after box of those that `last` ends goes to shared memory, and then, out_boxes at a time, by the
+  /// copy engine to D. A warp hands over its 16 rows by itself.
+  __device__ __forceinline__ void store_box(int box, bool last, const u32 (&words)[columns / 4]) const {
+    const int place = box % Config::out_boxes;
+    if (place == 0) {
+      if (lane_ == 0) ptx::tma_store_wait_read<0>();
+      __syncwarp();
+    }
+    stage(boxes_ + place * box_bytes, words);
+    if (!last && place + 1 < Config::out_boxes) return;
+    ptx::tma_store_fence();
+    __syncwarp();
+    if (lane_ == 0) {
+#pragma unroll
+      for (int i = 0; i <= place; ++i)
+        ptx::tma_store_2d(&map_, boxes_ + i * box_bytes, first_column_ + (box - place + i) * columns,
+                          first_row_);
+      ptx::tma_store_commit();
+    }
+  }
+
+  /// As store_box, without the copy engine.
+  __device__ __forceinline__ void store_values(int box, const float (&values)[columns / 2]) const {
+#pragma unroll
+    for (int i = 0; i < columns / 2; ++i) {
+      const i32 r = row_ + i / 2 % 2 * 8;
+      const i32 c = column(box) + i / 4 * 8 + i % 2;
+      if (r < g_.m && c < g_.n) store_element<Config::output>(g_.d, r * g_.ld_d + c, values[i]);
+    }
+  }
+
+  __device__ __forceinline__ void raise_amax() const {
+    if constexpr (Config::amax) mxjit::raise_amax(g_.output.amax, largest_);
+  }
+
+ private:
+  static constexpr int box_bytes = 16 * columns * 2;
+
+  // The thread's first column in a box.
+  __device__ __forceinline__ i32 column(int box) const {
+    return first_column_ + box * columns + lane_ % 4 * 2;
+  }
+
+  // One box into shared memory, in the swizzle of its row's bytes.
+  __device__ __forceinline__ void stage(unsigned char* to, const u32 (&words)[columns / 4]) const {
+    if constexpr (Config::output == Element::e4m3) {
+#pragma unroll
+      for (int i = 0; i < columns / 4; ++i) {
+        const int r = lane_ / 4 + i % 2 * 8;
+        const int chunk = i / 4 ^ (columns == 64 ? r / 2 % 4 : r / 4 % 2);
+        *reinterpret_cast<u16*>(to + r * columns + chunk * 16 + i / 2 % 2 * 8 + lane_ % 4 * 2) =
+            static_cast<u16>(words[i]);
+      }
+    } else {
+      const int r = lane_ % 16;
+      const int swizzle = columns == 64 ? r % 8 : r / 2 % 4;
+#pragma unroll
+      for (int i = 0; i < columns / 4; i += 4) {
+        const int chunk = (i / 2 + lane_ / 16) ^ swizzle;
+        ptx::stmatrix_x4(ptx::shared_address(to) + r * (columns * 2) + chunk * 16, words[i], words[i + 1],
+                         words[i + 2], words[i + 3]);
+      }
+    }
+  }
+
+  const ptx::TensorMap& map_;
+  const GemmArguments& g_;
+  int lane_;
+  unsigned char* boxes_;
+  const float* column_factors_;
+  i32 first_row_, first_column_, row_;
+  float a_[2];
+  float4 b_[columns / 16];
+  float2 d_;
+  u32 largest_ = 0;
+};
+
+// Sums become D's, a box at a time.
+template <class Config, int count>
+__device__ __forceinline__ void store(RowsOfD<Config> rows, const float (&sum)[count]) {
+  constexpr int columns = RowsOfD<Config>::columns, boxes = count * 2 / columns;
+  static_assert(boxes * columns == count * 2);
+#pragma unroll
+  for (int box = 0; box < boxes; ++box) {
+    float values[columns / 2];
+    rows.finish(box, sum, values);
+    if (RowsOfD<Config>::fetch_early && box + 1 < boxes) rows.fetch(box + 1);
+    if constexpr (Config::tma_store) {
+      u32 words[columns / 4];
+      rows.pack(values, words);
+      rows.store_box(box, box + 1 == boxes, words);
+    } else {
+      rows.store_values(box, values);
+    }
+  }
+  rows.raise_amax();
 }
 
 }  // namespace mxjit

@@ -47,18 +47,26 @@ struct GemmDenseFp8Params {
   GemmArguments arguments;
 };
 
+/// K of a stage: one swizzle atom, four instructions.
+constexpr int dense_fp8_block_k = 128;
+
 /// Columns of one output box: 128 or 64 bytes of 16-bit elements, half of it of 8-bit ones, which is also the
 /// swizzle.
 constexpr int dense_fp8_out_columns(int block_n) { return block_n % 64 == 0 ? 64 : 32; }
 
-/// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes, the columns' factors
-/// twice and, k_split, sums; two barriers a stage.
+/// Columns of the first of two parts, in whole boxes, no fewer than the second has.
+constexpr int dense_fp8_first_part(int block_n) {
+  const int box = dense_fp8_out_columns(block_n);
+  return (block_n / 2 + box - 1) / box * box;
+}
+
+/// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums; the
+/// columns' factors of a tile and the next; two barriers for each stage and for each tile's factors.
 constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes) {
-  return stages * (block_m + block_n) * 128 +
+  return stages * (block_m + block_n) * dense_fp8_block_k +
          block_m / 64 *
-             (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + 2 * block_n * 4 +
-              (k_split - 1) * 64 * block_n * 4) +
-         16 * stages;
+             (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + (k_split - 1) * 64 * block_n * 4) +
+         2 * block_n * 4 + 16 * (stages + 2);
 }
 
 /// One operand of the general kernel, (rows, K) in memory or, mn_major, (K, rows). Distances are in elements;

@@ -26,6 +26,14 @@ __device__ __forceinline__ Vector2 computed_here(Vector2 value) {
   return {computed_here(value.x), computed_here(value.y)};
 }
 
+/// A value that all lanes of the warp have, in a form that the compiler knows to be one: what follows from it
+/// stays in uniform registers.
+__device__ __forceinline__ int same_in_warp(int value) {
+  int result;
+  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(result) : "r"(value));
+  return result;
+}
+
 /// No access of memory moves across it.
 __device__ __forceinline__ void compiler_barrier() { asm volatile("" ::: "memory"); }
 

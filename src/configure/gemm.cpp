@@ -261,6 +261,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
   const std::int64_t warpgroups = tile.m / 64 * tile.k_split;
   const std::int64_t out_boxes = !tma_store ? 0 : scales_only ? tile.out_boxes : 1;
+  const bool next = promote && tile.k_split == 1 && scales_only;
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";
@@ -278,6 +279,8 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"block_n", std::int64_t{tile.n}},
       {"parts", std::int64_t{tile.parts}},
       {"k_split", std::int64_t{tile.k_split}},
+      {"skewed", tile.skewed},
+      {"next", next},
       {"stages", std::int64_t{tile.stages}},
       {"warpgroups", warpgroups},
       {"copy_registers", registers.copy},

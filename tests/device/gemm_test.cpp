@@ -129,6 +129,39 @@ TEST_F(GemmOnDevice, EveryTile) {
   }
 }
 
+// A block that computes tile after tile, with as few blocks of K as make a difference to large tiles.
+TEST_F(GemmOnDevice, SeveralTilesABlock) {
+  Random random(2);
+  const Machine& machine = Machine::get();
+  auto& state = dispatch::ContextAccess::state(machine.context());
+  if (machine.device().facts().target != "sm_90a") GTEST_SKIP() << "the tiles are sm_90a's";
+  for (const auto& [a, b, accumulation] :
+       {std::tuple{"row", "row", Accumulation::fast}, std::tuple{"row", "row", Accumulation::promote},
+        std::tuple{"128 mn", "128x128", Accumulation::promote}})
+    for (const std::int64_t k : {16, 256, 384, 512, 656}) {
+      const Gemm gemm = make_gemm(200, 264, k, a, b, accumulation, DType::bf16);
+      const Problem problem = whole(gemm);
+      SCOPED_TRACE(problem::print(problem));
+      const TensorMap inputs = gemm_inputs(problem, random);
+      const HostTensor expected = reference::run(problem, inputs).at("d");
+      GuardedProblem guarded(problem, inputs);
+      const dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
+      const dispatch::GemmSizes sizes = dispatch::check_gemm(call.options, call.args);
+      dispatch::GemmKey key{.traits = dispatch::gemm_traits(call.options, call.args), .tile = 0};
+      const auto tiles = configure::gemm_tiles(key.traits);
+      for (; key.tile < tiles.size(); ++key.tile) {
+        if (tiles[key.tile].m < 128 && k != 384) continue;
+        SCOPED_TRACE(testing::Message() << "tile " << tiles[key.tile].m << " x " << tiles[key.tile].n);
+        auto plan = *state.make_gemm_plan(call.options, call.args, key);
+        guarded.dirty();
+        plan.recipe.sm_count = 1;
+        plan.launch(call.args, sizes, machine.stream());
+        machine.synchronize();
+        EXPECT_LE(relative_error(guarded.read().at("d"), expected), tolerance(gemm));
+      }
+    }
+}
+
 // Every pair of spans and layouts, on the kernels that take them.
 TEST_F(GemmOnDevice, EveryScaling) {
   const std::vector<std::string> spans = {"none", "tensor", "row",     "k",

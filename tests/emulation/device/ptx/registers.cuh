@@ -11,6 +11,7 @@ template <class Word>
 Word computed_here(Word value) {
   return value;
 }
+inline int same_in_warp(int value) { return value; }
 inline void compiler_barrier() {}
 
 }  // namespace mxjit::ptx

@@ -1,0 +1,77 @@
+// Promoted tiles whose next tile's first products run while the sums are stored.
+#pragma once
+
+#include "gemm/epilogue.cuh"
+#include "gemm/stages.cuh"
+#include "gemm/tiles.cuh"
+
+namespace mxjit {
+
+/// The next tile's first part is asked for before the sums are stored: it needs no registers but those that
+/// the last part has left.
+template <class Config>
+__device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& params,
+                                                  const DenseFp8Shared<Config>& shared, int group) {
+  constexpr int part_n = Config::block_n / Config::parts;
+  const GemmArguments& g = params.arguments;
+  const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
+  const int strip = group * 4 + ptx::same_in_warp(thread / 32);
+  const int k_blocks = k_blocks_of(g);
+  const Products<Config> products{shared, group, thread};
+  TileWalk<Config> walk(g.m, g.n);
+  if (!walk.valid()) return;
+
+  Ring<Config::stages> ring;
+  ColumnFactors<Config> column_factors{shared};
+  float partial[part_n / 2];
+  products.wait(ring);
+  products.issue(partial, ring.stage, 0, false);
+  while (true) {
+    const i32 row = walk.tile_m() * Config::block_m + strip * 16;
+    const i32 column = walk.tile_n() * Config::block_n;
+    RowFactors<Config> row_factors;
+    BlockScales<Config> scales;
+    row_factors.fetch(g, row, lane);
+    scales.start(g, row, column, lane, 0);
+
+    float sum[Config::block_n / 2];
+#pragma unroll
+    for (float& value : sum) value = 0.0f;
+    // The first part of the block has been asked for.
+    const auto promote_block = [&](bool more) {
+      scales.advance(g, more);
+      products.template finish<0>(partial);
+      if constexpr (Config::parts == 2) {
+        scales.template promote<0>(sum, partial);
+        products.issue(partial, ring.stage, part_n, false);
+        products.template finish<0>(partial);
+      }
+      products.release(ring.stage);
+      scales.template promote<Config::parts - 1>(sum, partial);
+      ring.advance();
+    };
+    promote_block(k_blocks > 1);
+    for (int i = 1; i < k_blocks; ++i) {
+      products.wait(ring);
+      products.issue(partial, ring.stage, 0, false);
+      promote_block(i + 1 < k_blocks);
+    }
+    const auto store_sum = [&] {
+      store(RowsOfD<Config>(params.d, g, shared.boxes(strip), column_factors.wait(), row_factors, row, column,
+                            lane),
+            sum);
+    };
+    walk.next();
+    if (!walk.valid()) {
+      store_sum();
+      break;
+    }
+    products.wait(ring);
+    products.issue(partial, ring.stage, 0, false);
+    store_sum();
+    column_factors.release(lane);
+  }
+  ptx::tma_store_wait_read<0>();
+}
+
+}  // namespace mxjit

@@ -1,0 +1,141 @@
+// Shared memory of the Hopper GEMM kernel: stages of A and B, taken in turn by the warp that copies and by
+// the warpgroups that compute; what the epilogue needs.
+#pragma once
+
+#include "gemm/epilogue.cuh"
+#include "gemm/params.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/wgmma.cuh"
+
+namespace mxjit {
+
+/// A place in the turn of the stages.
+template <int stages>
+struct Ring {
+  int stage = 0;
+  u32 phase = 0;
+  __device__ __forceinline__ void advance(int by = 1) {
+    stage += by;
+    if (stage >= stages) {
+      stage -= stages;
+      phase ^= 1;
+    }
+  }
+};
+
+__device__ __forceinline__ int k_blocks_of(const GemmArguments& g) {
+  return (g.k + dense_fp8_block_k - 1) / dense_fp8_block_k;
+}
+
+template <class Config>
+struct DenseFp8Shared {
+  static constexpr int block_k = dense_fp8_block_k;
+  static constexpr int a_bytes = Config::block_m * block_k;
+  static constexpr int b_bytes = Config::block_n * block_k;
+  static constexpr int row_groups = Config::block_m / 64;
+  static constexpr int out_bytes =  // of 64 rows: four warps of 16
+      Config::out_boxes * 64 * dense_fp8_out_columns(Config::block_n) * 2;
+  static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
+                                       Config::out_boxes) == Config::shared_bytes);
+
+  u8* const a = ptx::dynamic_shared();
+  u8* const b = a + Config::stages * a_bytes;
+  u8* const out = b + Config::stages * b_bytes;
+  float* const column_factors = reinterpret_cast<float*>(out + row_groups * out_bytes);  // of two tiles
+  float* const sums = column_factors + 2 * Config::block_n;  // what the second of a pair adds
+  u64* const full = reinterpret_cast<u64*>(sums + (Config::k_split - 1) * row_groups * 64 * Config::block_n);
+  u64* const empty = full + Config::stages;
+  u64* const factors_full = empty + Config::stages;
+  u64* const factors_empty = factors_full + 2;
+
+  /// The output boxes of 16 rows of the tile.
+  __device__ __forceinline__ u8* boxes(int strip) const { return out + strip * (out_bytes / 4); }
+};
+
+/// The factors of the columns of tile after tile, which a warp of its own brings to shared memory, so that
+/// neither loads nor barriers of them stand between products.
+template <class Config>
+struct ColumnFactors {
+  static constexpr bool any = Config::b_span == FactorSpan::row;
+
+  const DenseFp8Shared<Config>& shared;
+  Ring<2> turn{};
+
+  __device__ __forceinline__ void fill(const GemmArguments& g, i32 column, int lane) {
+    ptx::mbarrier_wait(shared.factors_empty + turn.stage, turn.phase ^ 1);
+#pragma unroll 4  // its warp has few registers
+    for (int i = lane; i < Config::block_n; i += 32)
+      here()[place_of(i)] = column + i < g.n ? __ldg(g.b_scale + column + i) : 0.0f;
+    __syncwarp();
+    if (lane == 0) ptx::mbarrier_arrive(shared.factors_full + turn.stage);
+    turn.advance();
+  }
+
+  /// The current tile's, in the order of `place_of`.
+  __device__ __forceinline__ const float* wait() const {
+    if constexpr (any) ptx::mbarrier_wait(shared.factors_full + turn.stage, turn.phase);
+    return here();
+  }
+
+  /// This warp has read them, and has done with the tile.
+  __device__ __forceinline__ void release(int lane) {
+    if constexpr (any) {
+      __syncwarp();
+      if (lane == 0) ptx::mbarrier_arrive(shared.factors_empty + turn.stage);
+      turn.advance();
+    }
+    __syncwarp();  // a loop that lanes of a warp enter one after another has no uniform registers
+  }
+
+ private:
+  __device__ __forceinline__ float* here() const {
+    return shared.column_factors + turn.stage * Config::block_n;
+  }
+};
+
+/// What a warpgroup multiplies: 64 rows of the tile's A with its B.
+template <class Config>
+struct Products {
+  using Shared = DenseFp8Shared<Config>;
+  using Stage = Ring<Config::stages>;
+
+  const Shared& shared;
+  int row_group;
+  int lane;  // within the warpgroup
+
+  /// Waits until the stage's operands are there.
+  __device__ __forceinline__ void wait(const Stage& ring) const {
+    ptx::mbarrier_wait(shared.full + ring.stage, ring.phase);
+  }
+
+  /// Asks for the products of one block of K with the columns from `column` on, as one group.
+  template <int count>
+  __device__ __forceinline__ void issue(float (&d)[count], int stage, int column, bool accumulate) const {
+    using Mma = ptx::Wgmma<wgmma_types(Config::a, Config::b), count * 2>;
+    const u64 a = ptx::wgmma_descriptor(
+        ptx::shared_address(shared.a + stage * Shared::a_bytes + row_group * 64 * Shared::block_k));
+    const u64 b = ptx::wgmma_descriptor(
+        ptx::shared_address(shared.b + stage * Shared::b_bytes + column * Shared::block_k));
+    ptx::wgmma_pin(d);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < Shared::block_k / 32; ++k) Mma::run(d, a + 2 * k, b + 2 * k, k != 0 || accumulate);
+    ptx::wgmma_commit();
+    ptx::wgmma_pin(d);
+  }
+
+  /// Waits until at most `pending` groups are unfinished, not that of `d`.
+  template <int pending, int count>
+  __device__ __forceinline__ void finish(float (&d)[count]) const {
+    ptx::wgmma_wait<pending>();
+    ptx::wgmma_pin(d);
+  }
+
+  /// This warpgroup has read the stage.
+  __device__ __forceinline__ void release(int stage) const {
+    if (lane == 0) ptx::mbarrier_arrive(shared.empty + stage);
+  }
+};
+
+}  // namespace mxjit
