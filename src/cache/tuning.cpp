@@ -23,14 +23,22 @@ configure::TuningTable parsed(const std::optional<std::string>& text, const std:
 }  // namespace
 
 std::shared_ptr<const configure::TuningTable> Cache::State::tuning() {
-  const std::scoped_lock lock(tuning_mutex_);
-  if (tuning_) return tuning_;
+  const auto known = [this] {
+    const std::scoped_lock lock(tuning_mutex_);
+    return tuning_;
+  };
+  if (auto table = known()) return table;
   auto table = std::make_shared<configure::TuningTable>();
   std::vector<Bad> bad;
   if (root && root->exists()) *table = tuning_of_root(bad);
   for (const auto& layer : layers()) table->add(parsed(layer->tuning(bad), layer->name() + ": tuning", bad));
-  dispose(bad, false);
-  return tuning_ = std::move(table);
+  {
+    const std::scoped_lock lock(tuning_mutex_);
+    if (tuning_) return tuning_;  // another thread's, read at the same time
+    tuning_ = std::move(table);
+  }
+  dispose(bad, false);  // logs, so that no lock is held
+  return known();
 }
 
 configure::TuningTable Cache::State::tuning_of_root(std::vector<Bad>& bad) {

@@ -52,9 +52,11 @@ void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
 }
 
 const configure::GemmTuning& Context::State::read_tuning() {
+  // Before the lock: it may log.
+  auto choices = cache->tuning()->choices({std::string(profile.name), device->facts().sm_count});
   const std::scoped_lock lock(tuning_mutex_);
   if (tuning_.load(std::memory_order_relaxed) == nullptr) {
-    own_tuning_ = cache->tuning()->choices({std::string(profile.name), device->facts().sm_count});
+    own_tuning_ = std::move(choices);
     tuning_.store(&own_tuning_, std::memory_order_release);
   }
   return own_tuning_;

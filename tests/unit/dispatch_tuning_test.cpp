@@ -2,8 +2,10 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "configure/configure.hpp"
 #include "dispatch/load.hpp"
 #include "dispatch/problem_of_call.hpp"
+#include "mxjit/log.hpp"
 #include "unit/on_stub.hpp"
 
 namespace mxjit::dispatch {
@@ -96,6 +99,24 @@ TEST_F(TunedContext, WithoutAUsableTableTheModelChooses) {
   for (int i = 0; i < 3; ++i) context->gemm(rowwise(), gemm_args(m, n, k), stream);
   EXPECT_EQ(compiled_, Names{});
   EXPECT_EQ(warnings.count(), 1U);
+}
+
+// Nobody waits for the sink that is told of a bad table, neither its own thread nor another.
+TEST_F(TunedContext, ASinkMayCallAndHoldsUpNobody) {
+  start()->gemm(rowwise(), gemm_args(m, n, k), stream);
+  std::ofstream(folder_.root() / "tuning.json") << "{";
+  const auto context = start();
+  const auto call = [&] { context->gemm(rowwise(), gemm_args(m, n, k), stream); };
+  std::future<void> other;
+  auto waited = std::future_status::deferred;
+  set_log_sink([&](LogLevel, std::string_view) {
+    other = std::async(std::launch::async, call);
+    waited = other.wait_for(std::chrono::seconds(10));
+    if (waited == std::future_status::ready) call();
+  });
+  call();
+  set_log_sink({});
+  EXPECT_EQ(waited, std::future_status::ready);
 }
 
 TEST_F(TunedContext, LoadingLoadsWhatCallsAskFor) {
