@@ -1,4 +1,4 @@
-// Members that only some configurations have.
+// Members that only some configurations have, and what configurations choose between.
 #pragma once
 
 namespace mxjit {
@@ -13,6 +13,15 @@ struct If {
 template <class T>
 struct If<false, T> {
   using type = Absent;
+};
+
+template <bool condition, class T, class Otherwise>
+struct Either {
+  using type = T;
+};
+template <class T, class Otherwise>
+struct Either<false, T, Otherwise> {
+  using type = Otherwise;
 };
 
 }  // namespace mxjit

@@ -24,12 +24,13 @@ struct QuantizeFp32Passes {
     // One scale for the tensor waits for everything.
     constexpr bool tensor = Config::span == Span::tensor;
     u32* const found = p.progress + 1 + (tensor ? 0 : work.strip);
+    __shared__ PassStaging<Fp32Maxima::Staging<Config>, QuantizeFp32::Staging<Config>> staging;
     if (work.first_pass) {
-      run_on<Fp32Maxima, Config>(p, work);
+      run_on<Fp32Maxima, Config>(p, work, staging.first);
       tell_done(found);
     } else {
       wait_until_done(found, tensor ? tiles * all : tiles);
-      run_on<QuantizeFp32, Config>(p, work);
+      run_on<QuantizeFp32, Config>(p, work, staging.second);
     }
   }
 
@@ -38,13 +39,14 @@ struct QuantizeFp32Passes {
   static constexpr int tile_rows = Lane<Config>::tile_rows;
 
   template <class Kernel, class Config>
-  static __device__ __forceinline__ void run_on(const Params& p, const PassWork& work) {
+  static __device__ __forceinline__ void run_on(const Params& p, const PassWork& work,
+                                                typename Kernel::template Staging<Config>& staging) {
     const u32 tile_m = work.tile / p.strip, across = work.tile % p.strip;
     if constexpr (Config::batched) {
       run_tile<Kernel, Config>(Kernel::template expert<Config>(p, work.strip / p.strips), tile_m,
-                               work.strip % p.strips * p.strip + across);
+                               work.strip % p.strips * p.strip + across, staging);
     } else {
-      run_tile<Kernel, Config>(p, tile_m, work.strip * p.strip + across);
+      run_tile<Kernel, Config>(p, tile_m, work.strip * p.strip + across, staging);
     }
   }
 };

@@ -5,6 +5,7 @@
 // along one - so that it finds x in the cache. Otherwise each starts when the one before is done.
 #pragma once
 
+#include "quantize/conditional.cuh"
 #include "quantize/fp32.cuh"
 #include "quantize/fp32_maxima.cuh"
 #include "quantize/mx.cuh"
@@ -36,28 +37,33 @@ struct QuantizeNorm {
     const u32 line = work.strip;
     u32* const found = p.progress + 1;
     if (pass > 0) wait_until_done(spans ? found + (pass - 1) : found + line, spans ? all : tiles);
+    using Quantize = typename Either<Config::mx, QuantizeMx, QuantizeFp32>::type;
+    using Earlier = typename Either<spans, Fp32Maxima, NormSums>::type;
+    __shared__
+        PassStaging<typename Earlier::template Staging<Config>, typename Quantize::template Staging<Config>>
+            staging;
     if (pass == 0) {
-      run_on<NormSums, Config>(p, line, work.tile);
+      NormSums::Staging<Config> nothing;
+      run_on<NormSums, Config>(p, line, work.tile, nothing);
     } else if (spans && pass == 1) {
-      if constexpr (spans) run_on<Fp32Maxima, Config>(p, line, work.tile);
-    } else if constexpr (Config::mx) {
-      run_on<QuantizeMx, Config>(p, line, work.tile);
+      if constexpr (spans) run_on<Earlier, Config>(p, line, work.tile, staging.first);
     } else {
-      run_on<QuantizeFp32, Config>(p, line, work.tile);
+      run_on<Quantize, Config>(p, line, work.tile, staging.second);
     }
     if (pass < (spans ? 2 : 1)) tell_done(spans ? found + pass : found + line);
   }
 
  private:
   template <class Kernel, class Config>
-  static __device__ __forceinline__ void run_on(const Params& p, u32 line, u32 tile) {
+  static __device__ __forceinline__ void run_on(const Params& p, u32 line, u32 tile,
+                                                typename Kernel::template Staging<Config>& staging) {
     constexpr bool turned = Config::pre == Pre::rmsnorm_turned;
     const u32 across = line % p.strips;  // lines of an expert
     const u32 tile_m = turned ? tile : across, tile_n = turned ? across : tile;
     if constexpr (Config::batched) {
-      run_tile<Kernel, Config>(Kernel::template expert<Config>(p, line / p.strips), tile_m, tile_n);
+      run_tile<Kernel, Config>(Kernel::template expert<Config>(p, line / p.strips), tile_m, tile_n, staging);
     } else {
-      run_tile<Kernel, Config>(p, tile_m, tile_n);
+      run_tile<Kernel, Config>(p, tile_m, tile_n, staging);
     }
   }
 };

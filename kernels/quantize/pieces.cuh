@@ -35,11 +35,12 @@ struct PiecesInRegisters {
   __device__ __forceinline__ void take(int i, typename Source::Operands& to) { to = on_way[i % depth]; }
 };
 
-/// Shared memory for the operands of every thread's next pieces, `units` of 16 bytes each.
-template <int units_, int threads>
+/// Shared memory for the operands of every thread's next pieces, `units` of 16 bytes each: at most
+/// `kilobytes`.
+template <int units_, int threads, int kilobytes>
 struct alignas(16) PieceRing {
   static constexpr int units = units_;
-  static constexpr int depth = 20 * 1024 / (units * 16 * threads);
+  static constexpr int depth = kilobytes * 1024 / (units * 16 * threads);
   static_assert(depth > 0);
   Vector4 slots[depth][units][threads];
 };

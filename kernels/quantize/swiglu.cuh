@@ -10,9 +10,8 @@
 namespace mxjit {
 
 /// What fp32 may be wrong by, in units of 2^-24 of the value: 4 for 2^x, 1 for the square of the rest that is
-/// left out, 2 for the reciprocal and 1 for each of four roundings; and one unit of the last place below the
-/// normal numbers.
-using SwigluMiddle = NearMiddle<12>;
+/// left out, 2 for the reciprocal and 1 for each of at most six roundings. Less below the normal numbers.
+using SwigluMiddle = NearMiddle<13>;
 
 /// The exponent's first part has 16 bits, so that its product with a bf16 gate is exact, and 2^rest is
 /// 1 + rest * ln(2).

@@ -19,8 +19,9 @@ __device__ __forceinline__ QuantizeParams expert_data(QuantizeParams p, i64 inde
 }
 
 template <class Kernel, class Config>
-__device__ __forceinline__ void run_tile(const QuantizeParams& p, u32 tile_m, u32 tile_n) {
-  __shared__ typename Kernel::template Staging<Config> staging;
+__device__ __forceinline__ void run_tile(const QuantizeParams& p, u32 tile_m, u32 tile_n,
+                                         typename Kernel::template Staging<Config>& staging) {
+  static_assert(sizeof staging <= 48 * 1024 - 64, "what every device gives a thread block, less a few words");
   if (tile_n >= p.tiles_n) return;  // the last strip may be narrower
   const Lane<Config> lane(p, tile_m, tile_n);
   Kernel::template tile<Config>(p, lane, staging);
@@ -36,11 +37,12 @@ __device__ __forceinline__ void walk_tiles(const QuantizeParams& params) {
   const u32 y = backwards ? gridDim.y - 1 - blockIdx.y : blockIdx.y;
   const u32 z = backwards ? gridDim.z - 1 - blockIdx.z : blockIdx.z;
   const u32 tile_m = params.first_tile_m + y;
+  __shared__ typename Kernel::template Staging<Config> staging;
   if constexpr (Config::batched) {
     run_tile<Kernel, Config>(Kernel::template expert<Config>(params, params.first_expert + z / params.strips),
-                             tile_m, z % params.strips * gridDim.x + x);
+                             tile_m, z % params.strips * gridDim.x + x, staging);
   } else {
-    run_tile<Kernel, Config>(params, tile_m, z * gridDim.x + x);
+    run_tile<Kernel, Config>(params, tile_m, z * gridDim.x + x, staging);
   }
 }
 

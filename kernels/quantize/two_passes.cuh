@@ -32,6 +32,13 @@ __device__ __forceinline__ void wait_until_done(const u32* done, u32 count) {
   __syncthreads();
 }
 
+/// Shared memory of a thread block that makes one of two passes.
+template <class First, class Second>
+union PassStaging {
+  First first;
+  Second second;
+};
+
 /// A tile of a strip; strips of one expert follow those of another.
 struct PassWork {
   bool first_pass;

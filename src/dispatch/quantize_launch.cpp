@@ -74,9 +74,11 @@ Strips strips_of(const QuantizeRecipe& recipe, std::int64_t tiles_m, std::int64_
 
 /// The values of a call with SwiGLU. Where fp32 never does, all elements are computed in double.
 SwigluParams swiglu_params(const QuantizeArgs& args) {
-  // What the kernel's fp32 arithmetic holds for: beyond these, 2^x or a quotient by it leaves fp32.
-  constexpr double largest_power = 88.0;
+  // What the kernel's fp32 arithmetic holds for.
+  constexpr double largest_power = 88.0;  // beyond these two, 2^x or a quotient by it leaves fp32
   constexpr double largest_exponent = 0x1p36;
+  constexpr double largest_rest = 0x1.6a09e6p-12;  // 2^-11.5: half its square is 2^-24
+  constexpr double largest_gate = 0x1p100;         // times what a subnormal factor lacks, 2^-150
   constexpr double log2_e = 1.4426950408889634, ln_2 = 0.6931471805599453;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   SwigluParams swiglu{};
@@ -87,9 +89,10 @@ SwigluParams swiglu_params(const QuantizeArgs& args) {
   if (static_cast<double>(swiglu.fast_limit) == swiglu.limit && std::fabs(exponent) <= largest_exponent) {
     const u32 bits = std::bit_cast<u32>(static_cast<float>(exponent));
     swiglu.exponent = std::bit_cast<float>((bits + 0x80) & 0xFFFFFF00);
-    swiglu.exponent_rest = static_cast<float>((exponent - static_cast<double>(swiglu.exponent)) * ln_2);
-    constexpr double largest = std::numeric_limits<float>::max();
-    const double most = std::min(largest_power / std::fabs(exponent), largest);
+    const double rest = (exponent - static_cast<double>(swiglu.exponent)) * ln_2;
+    swiglu.exponent_rest = static_cast<float>(rest);
+    const double most =
+        std::min({largest_power / std::fabs(exponent), largest_rest / std::fabs(rest), largest_gate});
     swiglu.exact_from = std::bit_cast<u32>(static_cast<float>(most)) & 0xFFFF0000;
   }
   return swiglu;

@@ -71,7 +71,7 @@ TEST_F(Entry, KernelsWaitBeforeTheyTouchGlobalMemory) {
     const std::size_t body = ptx.find(".entry");
     ASSERT_NE(body, std::string::npos) << name;
     expect_waits_first(ptx.substr(body), "griddepcontrol.wait", "griddepcontrol.launch_dependents",
-                       {"ld.global", "ld.relaxed", "ld.acquire", "st.global", "atom.", "red.",
+                       {"ld.global", "ld.relaxed", "ld.acquire", "st.global", "atom.", "red.", "cp.async.cg",
                         "cp.async.bulk.tensor", "prefetch.global"},
                        name);
   }

@@ -173,6 +173,27 @@ TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
     }
 }
 
+// An alpha of which 16 bits leave much to the rest, gates for which that counts most, and ups that bring the
+// values next to a middle between two bf16 numbers.
+TEST_F(FusionOnDevice, SwigluOfAnAlphaFarFromSixteenBits) {
+  constexpr std::array ups = {0x1.57f61p+0F, 0x1.5ad876p+0F, 0x1.5dbadcp+0F,
+                              0x1.5f2c1p+0F, 0x1.609d42p+0F, 0x1.620e76p+0F};
+  constexpr float gate = -0x1.5be0a6p+4F;
+  Quantize quantize;
+  quantize.input.dtype = DType::fp32;
+  quantize.input.shape = {1, 2 * 8 * static_cast<std::int64_t>(ups.size())};
+  quantize.pre = Swiglu{.interleave = true, .alpha = 0x1.62e58ep+1, .limit = {}};
+  quantize.emit_high = true;
+  const Problem problem = of(quantize);
+  Random random(40);
+  TensorMap inputs = make_inputs(problem, random);
+  for (std::size_t i = 0; i < 8 * ups.size(); ++i) {
+    std::memcpy(&inputs.at("x").bytes[8 * i], &gate, sizeof gate);
+    std::memcpy(&inputs.at("x").bytes[8 * i + 4], &ups[i % ups.size()], sizeof gate);
+  }
+  expect_reference(problem, inputs);
+}
+
 // Rows of gates whose pitch is a multiple of 16 bytes, where that of the rows of ups between them is not.
 TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
   Random random(39);
