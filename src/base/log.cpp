@@ -61,13 +61,13 @@ LogLevel log_level(std::string_view name) {
               "expected error, warn, info or debug, got \"" + std::string(name) + "\"", "level");
 }
 
-void set_log_sink(LogSink function, std::optional<LogLevel> level) {
+void set_log_sink(LogSink sink, std::optional<LogLevel> level) {
   std::shared_ptr<Sink> fresh;
   int wanted = -1;
-  if (function) {
+  if (sink) {
     wanted = static_cast<int>(level ? *level : level_of_environment());
     fresh = std::make_shared<Sink>();
-    fresh->function = std::move(function);
+    fresh->function = std::move(sink);
   }
   Log& log = state();
   std::unique_lock lock(log.mutex);

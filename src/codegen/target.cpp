@@ -49,7 +49,7 @@ std::string normalize_target(std::string_view text) {
     plain.erase(dot, 1);  // "9.0" is a capability
   Target target = parse_target(plain);
   if (target.suffix == 0) target.suffix = 'a';
-  const std::string name = to_string(target);
+  std::string name = to_string(target);
   if (std::find(all_targets.begin(), all_targets.end(), name) == all_targets.end()) refuse(text);
   return name;
 }

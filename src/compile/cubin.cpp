@@ -120,7 +120,7 @@ CubinFacts inspect_cubin(std::span<const std::uint8_t> cubin, std::string_view s
   CubinFacts facts;
   const std::uint32_t flags = reader.header().e_flags;
   // Since ABI version 8 (CUDA 13) the chip's number stands in the second byte.
-  facts.sm = reader.header().e_ident[EI_ABIVERSION] >= 8 ? (flags >> 8) & 0xff : flags & 0xff;
+  facts.sm = static_cast<int>((reader.header().e_ident[EI_ABIVERSION] >= 8 ? flags >> 8 : flags) & 0xff);
   std::uint32_t index = 0;
   for (const Elf64_Shdr& section : reader.sections()) {
     if (section.sh_type != SHT_SYMTAB) continue;

@@ -2,11 +2,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <locale.h>
 #include <nvrtc.h>
 
 #include <charconv>
 #include <chrono>
+#include <clocale>
 #include <mutex>
 
 #include "base/dynamic_library.hpp"
@@ -91,6 +91,7 @@ class Program {
 
   nvrtcResult compile(const std::vector<std::string>& options) {
     std::vector<const char*> arguments;
+    arguments.reserve(options.size());
     for (const std::string& option : options) arguments.push_back(option.c_str());
     return api_.compile(program_, static_cast<int>(arguments.size()), arguments.data());
   }
@@ -203,7 +204,7 @@ class OpenNvrtc final : public Nvrtc {
 
   // nvrtcVersion gives two numbers of three; the head of any PTX has them all.
   std::string find_build() const {
-    const std::string version = fmt::format("{}.{}", major_, minor_);
+    std::string version = fmt::format("{}.{}", major_, minor_);
     const PlainLocale locale;
     Program program(api_, {"", {}, {}, "empty", {}});
     if (program.compile({}) != NVRTC_SUCCESS) return version;

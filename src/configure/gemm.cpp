@@ -259,7 +259,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   // What is done to sums besides scaling them leaves registers for one box at a time.
   const bool scales_only =
       size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
-  const std::int64_t warpgroups = tile.m / 64 * tile.k_split;
+  const std::int64_t warpgroups = std::int64_t{tile.m} / 64 * tile.k_split;
   const std::int64_t out_boxes = !tma_store ? 0 : scales_only ? tile.out_boxes : 1;
   const bool next = promote && tile.k_split == 1 && scales_only;
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];

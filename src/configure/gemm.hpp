@@ -85,7 +85,7 @@ Configuration general_configuration(const GemmTraits& traits);
 /// Throws Error(unsupported) naming the field this version does not execute.
 GemmTraits gemm_traits(const problem::Gemm& problem);
 /// As configure().
-std::vector<Configuration> configure_gemm(const problem::Gemm& problem, const Profile& profile,
+std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Profile& profile,
                                           const GemmTuning* tuning = nullptr);
 
 }  // namespace mxjit::configure

@@ -10,7 +10,7 @@ namespace mxjit::configure {
 namespace {
 
 constexpr int hopper_block = 227 * 1024, hopper_sm = 228 * 1024;
-constexpr std::int64_t mebi = 1024 * 1024;
+constexpr std::int64_t mebi = std::int64_t{1} << 20;
 
 // The first profile of a target is its default.
 constexpr std::array<Profile, 8> table = {{

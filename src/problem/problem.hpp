@@ -193,7 +193,7 @@ struct Problem {
 /// Parses and validates a problem file (UTF-8 JSON). Throws Error(invalid_argument) whose argument() is the
 /// JSON pointer of the field, empty where the text is not JSON, and whose message lists what is allowed and
 /// what came.
-Problem parse(std::string_view json);
+Problem parse(std::string_view text);
 /// The canonical form: one line, sorted keys, every default written out. parse(print(p)) == with_defaults(p).
 /// Throws as validate does.
 std::string print(const Problem& problem);

@@ -247,7 +247,7 @@ void declare_gemm_extras(const Gemm& op, const Sizes& d, std::vector<TensorDecl>
   }
   if (op.d.tensor.dtype == DType::e4m3 && !op.d.requant) {
     TensorDecl scale = input("d_scale", DType::fp32, {1});
-    scale.also_shapes.push_back(Sizes(d.begin(), d.end() - 1));
+    scale.also_shapes.emplace_back(d.begin(), d.end() - 1);
     decls.push_back(std::move(scale));
   }
   if (!op.groups) return;

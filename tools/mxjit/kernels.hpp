@@ -27,7 +27,7 @@ std::vector<Kernel> kernels_of(const problem::Problem& problem, const configure:
                                cache::Cache& cache);
 
 /// "sm_90a,sm_100a" -> its parts. Throws Error(invalid_argument) for an empty part.
-std::vector<std::string> split_list(const std::string& text, const std::string& argument);
+std::vector<std::string> split_list(const std::string& list, const std::string& argument);
 
 /// One line that says what a problem is: its name, or its op and shape.
 std::string title(const problem::Problem& problem);

@@ -10,7 +10,7 @@ namespace mxjit::cli {
 
 /// Refuses, as Error(invalid_argument), an output folder that is a file or not empty, lies inside `input`, or
 /// whose own folder does not exist. Returns its name without a slash at the end.
-std::filesystem::path check_output_folder(const std::filesystem::path& out,
+std::filesystem::path check_output_folder(const std::filesystem::path& given,
                                           const std::filesystem::path& input);
 
 /// A private folder beside `out`, which becomes `out` when it is published, and is removed otherwise. What
