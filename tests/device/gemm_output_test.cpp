@@ -100,6 +100,24 @@ TEST_F(GemmOutputsOnDevice, AmaxForgetsTheCallBefore) {
   }
 }
 
+// Gates whose quotient fp32 does not reach, and one that double does not reach either.
+TEST_F(GemmOutputsOnDevice, SwigluOfInfiniteUps) {
+  Random random(29);
+  Gemm gemm = make_gemm(4, 2, 16, "none", "none", Accumulation::exact, DType::fp32);
+  gemm.b.tensor.dtype = DType::e5m2;
+  gemm.epilogue = problem::Swiglu{.interleave = true, .alpha = 1.0, .limit = {}};
+  TensorMap inputs = gemm_inputs(whole(gemm), random);
+  auto &a = inputs.at("a").bytes, &b = inputs.at("b").bytes;
+  std::fill(a.begin(), a.end(), std::uint8_t{0});
+  std::fill(b.begin(), b.end(), std::uint8_t{0});
+  for (std::size_t row = 0; row < 4; ++row) {
+    a[row * 16] = static_cast<std::uint8_t>(0x38 + row * 8);  // 1, 2, 4, 8 times a gate of -96
+    a[row * 16 + 1] = 0x38;
+  }
+  b[0] = 0xD6, b[16 + 1] = 0x7C;
+  expect_outputs(gemm, inputs);
+}
+
 TEST_F(GemmOutputsOnDevice, SwigluOfEveryForm) {
   Random random(24);
   std::vector<Gemm> gemms;
