@@ -71,7 +71,7 @@ enum class Accumulation : std::uint8_t { promote, fast, exact };
 MXJIT_API std::string_view to_string(Accumulation accumulation);
 
 /// The elements that share one scale, written as rows x cols along the scaled axis: mx 32 is {1, 32}. k, of
-/// an operand of a GEMM: those of one contraction index.
+/// an operand of a GEMM: those of one contraction index; their products with the factor are rounded to fp32.
 struct Block {
   enum class Kind : std::uint8_t { extents, row, tensor, k };
   Kind kind = Kind::extents;

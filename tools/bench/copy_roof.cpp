@@ -40,7 +40,7 @@ CopyRoof::CopyRoof(const driver::Api& api, const DeviceProgram& program, int rou
   constexpr std::uint64_t sizes[] = {256 * mib, 512 * mib, 1024 * mib};
   std::vector<std::size_t> jobs;
   for (const CopyKernel& copy : copy_kernels) {
-    const CUfunction kernel = program.function(copy.name);
+    CUfunction kernel = program.function(copy.name);
     for (const std::uint64_t size : sizes) jobs.push_back(add_copy(timer, kernel, copy.unroll, size));
   }
   timer.measure(rounds, [] {});

@@ -113,7 +113,7 @@ std::vector<GemmCase> gemm_cases(std::int64_t m, std::int64_t n, std::int64_t k)
 double moved_bytes(const GemmCase& gemm_case) {
   double bytes = 0;
   for (const problem::TensorDecl& decl : problem::tensors({"", gemm_case.gemm})) {
-    double one = static_cast<double>(size_of(decl.dtype));
+    auto one = static_cast<double>(size_of(decl.dtype));
     for (const std::int64_t extent : decl.shape) one *= static_cast<double>(extent);
     bytes += one;
   }

@@ -147,7 +147,8 @@ std::vector<std::int32_t> uneven_ends(std::int64_t count, std::int64_t limit, st
   std::int64_t so_far = 0;
   for (const std::int64_t weight : weights) {
     so_far += weight;
-    ends.push_back(static_cast<std::int32_t>((units - tail) * so_far / all * alignment));
+    ends.push_back(
+        static_cast<std::int32_t>((units - tail) * so_far / std::max<std::int64_t>(all, 1) * alignment));
   }
   return ends;
 }
@@ -159,7 +160,7 @@ std::vector<problem::TensorDecl> tensors_of(const OpCase& one) {
 }
 
 std::int64_t bytes_of(const problem::TensorDecl& decl) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(decl.dtype));
+  auto bytes = static_cast<std::int64_t>(size_of(decl.dtype));
   for (const std::int64_t extent : decl.shape) bytes *= extent;
   return bytes;
 }

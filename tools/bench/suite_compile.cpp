@@ -6,6 +6,7 @@
 #include <ctime>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "bench/host_timer.hpp"
 #include "bench/machine.hpp"
@@ -118,8 +119,8 @@ std::vector<Row> measure_compiles(const std::vector<Kernel>& kernels, compile::N
 /// call of the compiler.
 class DiskHits {
  public:
-  DiskHits(const driver::Api& api, const cache::Options& options)
-      : api_(api), options_(options), device_(driver::DeviceContext::current(api)) {}
+  DiskHits(const driver::Api& api, cache::Options options)
+      : api_(api), options_(std::move(options)), device_(driver::DeviceContext::current(api)) {}
 
   std::vector<Row> measure(const std::vector<Kernel>& kernels, int rounds) {
     std::vector<Row> rows;

@@ -72,8 +72,9 @@ class ShapeBench {
     sets_ = std::clamp(static_cast<int>(std::ceil(rotation_bytes / bytes)), 2, 64);
     launches_ = std::max(sets_, static_cast<int>(replay_us / us));
     for (int set = 0; set < sets_; ++set) {
-      a_.push_back(random_operand(shape.m, static_cast<std::uint64_t>(2 * set + 1)));
-      b_.push_back(random_operand(shape.n, static_cast<std::uint64_t>(2 * set + 2)));
+      const std::uint64_t seed = 2 * static_cast<std::uint64_t>(set) + 1;
+      a_.push_back(random_operand(shape.m, seed));
+      b_.push_back(random_operand(shape.n, seed + 1));
       d_.emplace_back(bench.gpu.api, static_cast<std::size_t>(shape.m * shape.n * 2));
     }
     // As many factors as the longest layout has, each operand's own, whatever reads them.
@@ -132,6 +133,7 @@ class ShapeBench {
 
   std::size_t add_case(const GemmCase& one) {
     std::vector<dispatch::GemmCall> calls;
+    calls.reserve(static_cast<std::size_t>(sets_));
     for (int set = 0; set < sets_; ++set) calls.push_back(call(one, set));
     const GemmPlan plan = bench_.context.plan(calls[0].options, calls[0].args);
     return timer_.add(launches_, [&](int launch, CUstream stream) {

@@ -62,7 +62,7 @@ Result run_overlap(const BenchOptions& options) {
                     });
     const double us = moved_bytes(pair.gemm) / 4e6 + 10;
     bench.prepare(std::max(2, static_cast<int>(1500 / us) / 2 * 2));
-    const CUfunction empty = gpu.program.function("empty");
+    CUfunction empty = gpu.program.function("empty");
     const std::size_t node = bench.timer().add(
         1000, [&](int, CUstream stream) { launch_grid(gpu.api, empty, 1, 32, stream, {}); });
     bench.timer().measure(options.quick ? 5 : 21, [&] { gpu.clocks.read(); });

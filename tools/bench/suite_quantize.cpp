@@ -90,7 +90,7 @@ class FamilyBench {
       const double bytes = std::round(moved_bytes(entry.contest->one));
       if (!copies_.contains(bytes)) copies_[bytes] = bench_.roof.add_same_bytes(timer_, bytes);
     }
-    const CUfunction empty = bench_.gpu.program.function("empty");
+    CUfunction empty = bench_.gpu.program.function("empty");
     const std::size_t node = timer_.add(
         1000, [&](int, CUstream stream) { launch_grid(bench_.gpu.api, empty, 1, 32, stream, {}); });
     timer_.measure(bench_.rounds, [&] { bench_.gpu.clocks.read(); });
