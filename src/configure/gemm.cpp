@@ -261,7 +261,8 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
   const std::int64_t warpgroups = std::int64_t{tile.m} / 64 * tile.k_split;
   const std::int64_t out_boxes = !tma_store ? 0 : scales_only ? tile.out_boxes : 1;
-  const bool next = promote && tile.k_split == 1 && scales_only;
+  // Nor do single stores beside products on their way: they would spill.
+  const bool next = promote && tile.k_split == 1 && scales_only && tma_store;
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";
