@@ -28,26 +28,7 @@ GemmTraits::Operand operand_traits(const problem::Operand& operand) {
   GemmTraits::Operand traits{.dtype = operand.tensor.dtype, .mn_major = operand.mn_major};
   if (!operand.scaling) return traits;
   const problem::OperandScaling& scaling = *operand.scaling;
-  switch (scaling.block.kind) {
-    case Block::Kind::tensor:
-      traits.form = Form::tensor;
-      return traits;
-    case Block::Kind::row:
-      traits.form = Form::row;
-      return traits;
-    case Block::Kind::k:
-      traits.form = Form::k;
-      return traits;
-    case Block::Kind::extents:
-      break;
-  }
-  traits.block_rows = static_cast<std::uint8_t>(scaling.block.rows);
-  traits.block_cols = static_cast<std::uint8_t>(scaling.block.cols);
-  if (scaling.kind == Scaling::mx) {
-    traits.form = scaling.layout == ScaleLayout::blocked ? Form::codes_blocked : Form::codes;
-  } else {
-    traits.form = scaling.layout == ScaleLayout::mn_major ? Form::block_mn_major : Form::block;
-  }
+  set_scaling(traits, scaling.kind, scaling.block, scaling.layout);
   return traits;
 }
 

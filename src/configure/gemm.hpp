@@ -82,6 +82,24 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
 Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile);
 Configuration general_configuration(const GemmTraits& traits);
 
+/// How an operand is scaled, as traits say it.
+constexpr void set_scaling(GemmTraits::Operand& traits, Scaling scaling, const Block& block,
+                           ScaleLayout layout) noexcept {
+  using Form = GemmTraits::Form;
+  if (block.kind != Block::Kind::extents) {
+    traits.form = block.kind == Block::Kind::tensor ? Form::tensor
+                  : block.kind == Block::Kind::row  ? Form::row
+                                                    : Form::k;
+    return;
+  }
+  traits.block_rows = static_cast<std::uint8_t>(block.rows);
+  traits.block_cols = static_cast<std::uint8_t>(block.cols);
+  if (scaling == Scaling::mx) {
+    traits.form = layout == ScaleLayout::blocked ? Form::codes_blocked : Form::codes;
+  } else {
+    traits.form = layout == ScaleLayout::mn_major ? Form::block_mn_major : Form::block;
+  }
+}
 /// Throws Error(unsupported) naming the field this version does not execute.
 GemmTraits gemm_traits(const problem::Gemm& problem);
 /// As configure().

@@ -15,26 +15,7 @@ GemmTraits::Operand operand_traits(const Tensor& tensor, const std::optional<Ope
                                    bool mn_major) noexcept {
   GemmTraits::Operand traits{.dtype = tensor.dtype, .mn_major = mn_major};
   if (!scale) return traits;
-  switch (scale->block.kind) {
-    case Block::Kind::tensor:
-      traits.form = Form::tensor;
-      return traits;
-    case Block::Kind::row:
-      traits.form = Form::row;
-      return traits;
-    case Block::Kind::k:
-      traits.form = Form::k;
-      return traits;
-    case Block::Kind::extents:
-      break;
-  }
-  traits.block_rows = static_cast<std::uint8_t>(scale->block.rows);
-  traits.block_cols = static_cast<std::uint8_t>(scale->block.cols);
-  if (scale->scaling == Scaling::mx) {
-    traits.form = scale->layout == ScaleLayout::blocked ? Form::codes_blocked : Form::codes;
-  } else {
-    traits.form = scale->layout == ScaleLayout::mn_major ? Form::block_mn_major : Form::block;
-  }
+  configure::set_scaling(traits, scale->scaling, scale->block, scale->layout);
   return traits;
 }
 
