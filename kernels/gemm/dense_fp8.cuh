@@ -1,11 +1,12 @@
 // Dense FP8 GEMM for Hopper: persistent, warp-specialised, wgmma on TMA-fed stages.
 //
-// One warp copies, another brings the columns' factors; warpgroups compute 64 rows each of a block_m x
-// block_n tile, or, k_split, every second block of K of as many rows, and add what they have in a fixed
-// order. Scales that are constant along K (one factor, or one a row) are applied in the epilogue; 128-block
-// scales at each promotion.
+// One warp copies, others bring the factors of columns and of 128-blocks; warpgroups compute 64 rows each of
+// a block_m x block_n tile, or, k_split, every second block of K of as many rows, and add what they have in a
+// fixed order. Scales that are constant along K (one factor, or one a row) are applied in the epilogue;
+// 128-block scales at each promotion.
 #pragma once
 
+#include "gemm/block_factors.cuh"
 #include "gemm/epilogue.cuh"
 #include "gemm/params.cuh"
 #include "gemm/promoted.cuh"
@@ -30,8 +31,8 @@ struct GemmDenseFp8 {
     ptx::tma_prefetch(&params.a);
     ptx::tma_prefetch(&params.b);
     for (int s = 0; s < Config::stages; ++s) {
-      ptx::mbarrier_init(shared.full + s, 1);
-      ptx::mbarrier_init(shared.empty + s, Config::block_m / 64);
+      ptx::mbarrier_init(shared.full + s, 1 + (has_block_factors<Config> ? 32 : 0));
+      ptx::mbarrier_init(shared.empty + s, Config::block_m / 64 * Products<Config>::releases);
     }
     for (int i = 0; i < 2; ++i) {
       ptx::mbarrier_init(shared.factors_full + i, 1);
@@ -51,6 +52,8 @@ struct GemmDenseFp8 {
       if constexpr (Config::copy_registers > 0) ptx::drop_registers<Config::copy_registers>();
       if (ColumnFactors<Config>::any && warp == 1)
         fill_factors<Config>(params.arguments, shared);
+      else if (has_block_factors<Config> && warp == 2)
+        load_block_factors<Config>(params.arguments, shared);
       else if (threadIdx.x == 0)  // else: behind the other warp's loop this one has no uniform registers
         copy<Config>(params, shared);
     } else {
@@ -71,7 +74,9 @@ struct GemmDenseFp8 {
   template <class Config>
   static __device__ __forceinline__ void copy(const Params& params, const Shared<Config>& shared) {
     const GemmArguments& g = params.arguments;
-    const u32 stage_bytes = static_cast<u32>(g.a_rows * dense_fp8_block_k + Shared<Config>::b_bytes);
+    using Factors = BlockFactorBox<Config>;
+    const u32 stage_bytes =
+        static_cast<u32>(g.a_rows * dense_fp8_block_k + Shared<Config>::b_bytes) + Factors::bytes(g);
     const int k_blocks = k_blocks_of(g);
     Ring<Config::stages> ring;
     for (TileWalk<Config> walk(g.m, g.n); walk.valid(); walk.next()) {
@@ -84,6 +89,22 @@ struct GemmDenseFp8 {
                          kb * dense_fp8_block_k, row);
         ptx::tma_load_2d(shared.b + ring.stage * Shared<Config>::b_bytes, &params.b, full,
                          kb * dense_fp8_block_k, column);
+        Factors::copy(params, shared, ring.stage, kb, row);
+      }
+    }
+  }
+
+  template <class Config>
+  static __device__ __forceinline__ void load_block_factors(const GemmArguments& g,
+                                                            const Shared<Config>& shared) {
+    const int k_blocks = k_blocks_of(g);
+    BlockFactorLoads<Config> factors(g, shared, static_cast<int>(threadIdx.x) % 32);
+    Ring<Config::stages> ring;
+    for (TileWalk<Config> walk(g.m, g.n); walk.valid(); walk.next()) {
+      const i32 row = walk.tile_m() * Config::block_m, column = walk.tile_n() * Config::block_n;
+      for (int kb = 0; kb < k_blocks; ++kb, ring.advance()) {
+        ptx::mbarrier_wait(shared.empty + ring.stage, ring.phase ^ 1);
+        factors.ask(ring.stage, row, column, kb);
       }
     }
   }
@@ -114,19 +135,18 @@ struct GemmDenseFp8 {
     const Products<Config> products{shared, row_group, thread};
     Ring<Config::stages> ring;
     ColumnFactors<Config> column_factors{shared};
+    Promotion<Config> promotion(shared, strip, lane);
     for (TileWalk<Config> walk(g.m, g.n); walk.valid(); walk.next()) {
       // A tile's first own block is k_part past where the last tile ended; after the last one, its end.
       if constexpr (Config::k_split > 1) ring.advance(own_blocks > 0 ? k_part : tail);
       float sum[registers];
       i32 row = 0, column = 0;
       RowFactors<Config> row_factors;
-      BlockScales<Config> scales;
       // Where the tile lies, and the factors there: found out while the first block multiplies.
       const auto look_up = [&] {
         row = walk.tile_m() * Config::block_m + strip * 16;
         column = walk.tile_n() * Config::block_n;
         row_factors.fetch(g, row, lane);
-        scales.start(g, row, column, lane, k_part);
       };
 
       if constexpr (Config::accumulation == Accumulation::fast) {
@@ -151,28 +171,25 @@ struct GemmDenseFp8 {
 #pragma unroll
         for (int i = 0; i < registers; ++i) sum[i] = 0.0f;
         // In the shadow of the first block's products a small tile looks up where it lies; a large one has no
-        // registers for what two blocks need at a time.
+        // registers for it.
         constexpr bool in_shadow = Config::block_m == 64;
         if constexpr (!in_shadow) look_up();
         for (int i = 0; i < own_blocks; ++i) {
-          const bool more = i + 1 < own_blocks;
-          if (!in_shadow || i > 0) scales.advance(g, more);
           products.wait(ring);
           float partial[part_n / 2];
           const auto run_part = [&]<int part>() {
             products.issue(partial, ring.stage, part * part_n, false);
-            if (in_shadow && part == 0 && i == 0) {
-              look_up();
-              scales.advance(g, more);
-            }
+            if (part == 0) promotion.read(ring.stage, k_part + i * Config::k_split);
+            if (in_shadow && part == 0 && i == 0) look_up();
             products.template finish<0>(partial);
             if (part == Config::parts - 1) products.release(ring.stage);
-            scales.template promote<part>(sum, partial);
+            promotion.template add<part>(sum, partial);
           };
           run_part.template operator()<0>();
           if constexpr (Config::parts > 1) run_part.template operator()<1>();
-          ring.advance(more ? Config::k_split : tail);
+          ring.advance(i + 1 < own_blocks ? Config::k_split : tail);
         }
+        promotion.next_tile(k_blocks);
       }
       if constexpr (Config::k_split > 1) {
         if (!add_pair<Config>(sum, shared.sums + row_group * 64 * Config::block_n, row_group, k_part,

@@ -1,4 +1,4 @@
-// From accumulators to the output: 128-block scales at promotion, row and column factors, alpha, beta, bias,
+// From accumulators to the output: row and column factors, alpha, beta, bias,
 // amax, one rounding, the store.
 #pragma once
 
@@ -17,104 +17,16 @@ enum class Accumulation { fast, promote };
 // (plain: row-major; mn_major: transposed), one a 128 x 128 block.
 enum class FactorSpan { none, tensor, row, block_plain, block_mn_major, tile };
 
+__device__ constexpr bool is_block(FactorSpan span) {
+  return span == FactorSpan::block_plain || span == FactorSpan::block_mn_major || span == FactorSpan::tile;
+}
+template <class Config>
+inline constexpr bool has_block_factors = is_block(Config::a_span) || is_block(Config::b_span);
+
 __device__ constexpr ptx::WgmmaTypes wgmma_types(Element a, Element b) {
   if (a == Element::e4m3) return b == Element::e4m3 ? ptx::WgmmaTypes::e4m3_e4m3 : ptx::WgmmaTypes::e4m3_e5m2;
   return b == Element::e4m3 ? ptx::WgmmaTypes::e5m2_e4m3 : ptx::WgmmaTypes::e5m2_e5m2;
 }
-
-__device__ constexpr bool is_block(FactorSpan span) {
-  return span == FactorSpan::block_plain || span == FactorSpan::block_mn_major || span == FactorSpan::tile;
-}
-
-// The factors of one K block for the two rows (and, for 1 x 128 blocks of B, the columns) that a thread
-// accumulates.
-template <class Config>
-struct BlockScales {
-  static constexpr bool scaled = is_block(Config::a_span) || is_block(Config::b_span);
-  static constexpr int part_n = Config::block_n / Config::parts;
-  // A part of the columns lies inside one 128-block of B.
-  static_assert(Config::b_span != FactorSpan::tile || 128 % part_n == 0);
-
-  /// Of the tile whose first block of K is `first`; every k_split-th follows.
-  __device__ __forceinline__ void start(const GemmArguments& g, i32 first_row, i32 tile_column, int lane,
-                                        int first) {
-    if constexpr (is_block(Config::a_span)) {
-      const u32 step = Config::a_span == FactorSpan::block_mn_major ? static_cast<u32>(g.ld_a_scale) : 1;
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        i32 row = first_row + lane / 4 + r * 8;
-        row = row < g.m ? row : g.m - 1;
-        if constexpr (Config::a_span == FactorSpan::block_mn_major) {
-          a_[r] = static_cast<u32>(row);
-        } else {
-          a_[r] = static_cast<u32>(Config::a_span == FactorSpan::tile ? row / 128 : row) *
-                  static_cast<u32>(g.ld_a_scale);
-        }
-        a_[r] += static_cast<u32>(first) * step;
-      }
-      a_step_ = step * Config::k_split;
-    }
-    if constexpr (Config::b_span == FactorSpan::tile) {
-#pragma unroll
-      for (int part = 0; part < Config::parts; ++part) {
-        i32 column = tile_column + part * part_n;
-        column = column < g.n ? column : g.n - 1;
-        b_[part] = static_cast<u32>(column / 128) * static_cast<u32>(g.ld_b_scale) + static_cast<u32>(first);
-      }
-    }
-#pragma unroll
-    for (int part = 0; part < Config::parts; ++part) next_b_[part] = 1.0f;
-    fetch(g);
-  }
-
-  /// Makes the factors of the next block current and, if there is `more`, asks for those of the block after
-  /// it: a load has a whole block's time to arrive.
-  __device__ __forceinline__ void advance(const GemmArguments& g, bool more) {
-    if constexpr (scaled) {
-#pragma unroll
-      for (int part = 0; part < Config::parts; ++part)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) factor_[part][r] = next_a_[r] * next_b_[part];
-      if (more) {
-        if constexpr (is_block(Config::a_span))
-#pragma unroll
-          for (int r = 0; r < 2; ++r) a_[r] += a_step_;
-        if constexpr (Config::b_span == FactorSpan::tile)
-#pragma unroll
-          for (int part = 0; part < Config::parts; ++part) b_[part] += Config::k_split;
-      }
-      fetch(g);
-    }
-  }
-
-  template <int part, int count, int total>
-  __device__ __forceinline__ void promote(float (&sum)[total], const float (&partial)[count]) const {
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      if constexpr (scaled) {
-        sum[part * count + i] += factor_[part][i / 2 % 2] * partial[i];
-      } else {
-        sum[part * count + i] += partial[i];
-      }
-    }
-  }
-
- private:
-  __device__ __forceinline__ void fetch(const GemmArguments& g) {
-    if constexpr (is_block(Config::a_span))
-#pragma unroll
-      for (int r = 0; r < 2; ++r) next_a_[r] = __ldg(g.a_scale + a_[r]);
-    if constexpr (Config::b_span == FactorSpan::tile)
-#pragma unroll
-      for (int part = 0; part < Config::parts; ++part) next_b_[part] = __ldg(g.b_scale + b_[part]);
-  }
-
-  u32 a_[2], b_[Config::parts];  // places of the next factors: no more of them than a 128th of a GPU's bytes
-  u32 a_step_ = 0;
-  float next_a_[2] = {1.0f, 1.0f};
-  float next_b_[Config::parts];
-  float factor_[Config::parts][2];
-};
 
 // Columns 8 j + 2 q and the next, and those eight further, of which a thread has all: together, in pairs of
 // j.

@@ -35,15 +35,17 @@ struct GemmArguments {
   i32 a_rows;      // of a box of A: a tile's, or as many as all of M needs
   i32 ld_a_scale;  // pitch of a matrix of 128-block factors
   i32 ld_b_scale;
+  i32 a_scale_boxes;  // whether 128-block factors of A lie as the copy engine can take them
   float alpha;
   float beta;
   GemmOutput output;
 };
 
 struct GemmDenseFp8Params {
-  ptx::TensorMap a;  // box: 128 bytes of K x a_rows rows, 128-byte swizzle
-  ptx::TensorMap b;  // box: 128 bytes of K x block_n rows, likewise
-  ptx::TensorMap d;  // box: dense_fp8_out_columns x 16 rows, for outputs of 16 and 8 bits
+  ptx::TensorMap a;        // box: 128 bytes of K x a_rows rows, 128-byte swizzle
+  ptx::TensorMap b;        // box: 128 bytes of K x block_n rows, likewise
+  ptx::TensorMap d;        // box: dense_fp8_out_columns x 16 rows, for outputs of 16 and 8 bits
+  ptx::TensorMap a_scale;  // box: the 128-block factors of a stage; where a_scale_boxes says so
   GemmArguments arguments;
 };
 
@@ -60,10 +62,24 @@ constexpr int dense_fp8_first_part(int block_n) {
   return (block_n / 2 + box - 1) / box * box;
 }
 
+/// Factors of 128-blocks in shared memory. Of A, in each stage, a row has that of its block of K or, plain,
+/// of the four blocks of K that are in one piece of 16 bytes. B's, one for all rows, come a chunk of K at a
+/// time, into a ring of chunks that is longer than the stages.
+constexpr int dense_fp8_row_factors(bool a_plain) { return a_plain ? 4 : 1; }
+constexpr int dense_fp8_factor_chunk = 16, dense_fp8_factor_chunks = 16;
+
+/// How many of them there are.
+constexpr int dense_fp8_block_factors(int block_m, int stages, int parts, bool a_plain) {
+  return stages * block_m * dense_fp8_row_factors(a_plain) +
+         parts * dense_fp8_factor_chunk * dense_fp8_factor_chunks;
+}
+
 /// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums; the
-/// columns' factors of a tile and the next; two barriers for each stage and for each tile's factors.
-constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes) {
-  return stages * (block_m + block_n) * dense_fp8_block_k +
+/// columns' factors of a tile and the next; 128-blocks' factors; two barriers for each stage and for each
+/// tile's factors.
+constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes,
+                                     int block_factors) {
+  return stages * (block_m + block_n) * dense_fp8_block_k + block_factors * 4 +
          block_m / 64 *
              (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + (k_split - 1) * 64 * block_n * 4) +
          2 * block_n * 4 + 16 * (stages + 2);

@@ -1,6 +1,7 @@
 // Promoted tiles whose next tile's first products run while the sums are stored.
 #pragma once
 
+#include "gemm/block_factors.cuh"
 #include "gemm/epilogue.cuh"
 #include "gemm/stages.cuh"
 #include "gemm/tiles.cuh"
@@ -23,6 +24,7 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
 
   Ring<Config::stages> ring;
   ColumnFactors<Config> column_factors{shared};
+  Promotion<Config> promotion(shared, strip, lane);
   float partial[part_n / 2];
   products.wait(ring);
   products.issue(partial, ring.stage, 0, false);
@@ -30,32 +32,31 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
     const i32 row = walk.tile_m() * Config::block_m + strip * 16;
     const i32 column = walk.tile_n() * Config::block_n;
     RowFactors<Config> row_factors;
-    BlockScales<Config> scales;
     row_factors.fetch(g, row, lane);
-    scales.start(g, row, column, lane, 0);
 
     float sum[Config::block_n / 2];
 #pragma unroll
     for (float& value : sum) value = 0.0f;
     // The first part of the block has been asked for.
-    const auto promote_block = [&](bool more) {
-      scales.advance(g, more);
+    const auto promote_block = [&](int kb) {
+      promotion.read(ring.stage, kb);
       products.template finish<0>(partial);
       if constexpr (Config::parts == 2) {
-        scales.template promote<0>(sum, partial);
+        promotion.template add<0>(sum, partial);
         products.issue(partial, ring.stage, part_n, false);
         products.template finish<0>(partial);
       }
       products.release(ring.stage);
-      scales.template promote<Config::parts - 1>(sum, partial);
+      promotion.template add<Config::parts - 1>(sum, partial);
       ring.advance();
     };
-    promote_block(k_blocks > 1);
+    promote_block(0);
     for (int i = 1; i < k_blocks; ++i) {
       products.wait(ring);
       products.issue(partial, ring.stage, 0, false);
-      promote_block(i + 1 < k_blocks);
+      promote_block(i);
     }
+    promotion.next_tile(k_blocks);
     const auto store_sum = [&] {
       store(RowsOfD<Config>(params.d, g, shared.boxes(strip), column_factors.wait(), row_factors, row, column,
                             lane),

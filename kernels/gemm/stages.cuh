@@ -33,17 +33,25 @@ struct DenseFp8Shared {
   static constexpr int block_k = dense_fp8_block_k;
   static constexpr int a_bytes = Config::block_m * block_k;
   static constexpr int b_bytes = Config::block_n * block_k;
+  static constexpr int row_factors = dense_fp8_row_factors(Config::a_span == FactorSpan::block_plain);
+  static constexpr int stage_a_factors = Config::block_m * row_factors;
+  static constexpr int block_factors =
+      has_block_factors<Config>
+          ? dense_fp8_block_factors(Config::block_m, Config::stages, Config::parts, row_factors > 1)
+          : 0;
   static constexpr int row_groups = Config::block_m / 64;
   static constexpr int out_bytes =  // of 64 rows: four warps of 16
       Config::out_boxes * 64 * dense_fp8_out_columns(Config::block_n) * 2;
   static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
-                                       Config::out_boxes) == Config::shared_bytes);
+                                       Config::out_boxes, block_factors) == Config::shared_bytes);
 
   u8* const a = ptx::dynamic_shared();
   u8* const b = a + Config::stages * a_bytes;
   u8* const out = b + Config::stages * b_bytes;
   float* const column_factors = reinterpret_cast<float*>(out + row_groups * out_bytes);  // of two tiles
-  float* const sums = column_factors + 2 * Config::block_n;  // what the second of a pair adds
+  float* const a_factors = column_factors + 2 * Config::block_n;  // of 128-blocks, stage after stage
+  float* const b_factors = a_factors + Config::stages * stage_a_factors;
+  float* const sums = a_factors + block_factors;  // what the second of a pair adds
   u64* const full = reinterpret_cast<u64*>(sums + (Config::k_split - 1) * row_groups * 64 * Config::block_n);
   u64* const empty = full + Config::stages;
   u64* const factors_full = empty + Config::stages;
@@ -132,9 +140,14 @@ struct Products {
     ptx::wgmma_pin(d);
   }
 
+  /// Arrivals of a warpgroup that has read a stage: its products are done in all its warps at once, but each
+  /// warp reads factors by itself.
+  static constexpr int releases = has_block_factors<Config> ? 4 : 1;
+
   /// This warpgroup has read the stage.
   __device__ __forceinline__ void release(int stage) const {
-    if (lane == 0) ptx::mbarrier_arrive(shared.empty + stage);
+    if constexpr (has_block_factors<Config>) __syncwarp();
+    if (lane % (128 / releases) == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 };
 

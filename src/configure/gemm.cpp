@@ -56,6 +56,11 @@ bool has_blocks(const GemmTraits& traits) {
   return blocks(traits.a.form) || blocks(traits.b.form);
 }
 
+// One factor for each row and 128 of K, row by row.
+bool is_plain_block(const GemmTraits::Operand& operand) {
+  return operand.form == Form::block && operand.block_rows != 128;
+}
+
 std::string element(DType dtype) { return fmt::format("Element::{}", to_string(dtype)); }
 
 std::string bias_element(const GemmTraits& traits) {
@@ -273,8 +278,11 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   };
   configuration.threads = static_cast<int>((warpgroups + 1) * 128);
   configuration.min_blocks = 1;
-  configuration.shared_bytes =
-      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, static_cast<int>(out_boxes));
+  const int block_factors =
+      has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.stages, tile.parts, is_plain_block(traits.a))
+                         : 0;
+  configuration.shared_bytes = dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split,
+                                                      static_cast<int>(out_boxes), block_factors);
   return configuration;
 }
 

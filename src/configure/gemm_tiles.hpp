@@ -33,10 +33,10 @@ inline constexpr std::array<GemmTile, 10> promote_tiles = {{{192, 128, 1, false,
 // A part of the columns lies inside one 128-block of B.
 inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, false, 1, 4, 2, 640, 1800},
                                                          {128, 256, 2, false, 1, 4, 1, 930, 2200},
-                                                         {128, 128, 1, false, 1, 6, 2, 490, 1400},
+                                                         {128, 128, 1, false, 1, 6, 1, 490, 1400},
                                                          {64, 128, 1, false, 2, 7, 2, 250, 1400},
                                                          {64, 64, 1, false, 1, 12, 1, 180, 2180},
-                                                         {64, 64, 1, false, 2, 12, 1, 116, 2620}}};
+                                                         {64, 64, 1, false, 2, 11, 1, 116, 2620}}};
 
 /// Waves of tiles, each as long as its arithmetic or as its operands take to arrive.
 constexpr std::int64_t modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n,

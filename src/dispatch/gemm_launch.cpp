@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "dispatch/tensor_check.hpp"
 #include "driver/launch.hpp"
@@ -96,6 +98,27 @@ ScaleStrides scale_strides(const std::optional<OperandScale>& scale, const Tenso
   return strides;
 }
 
+// The 128-block factors of A, one a row, as boxes of a stage's, if they lie so that the copy engine takes
+// them.
+std::optional<Boxes> factor_boxes(const std::optional<OperandScale>& scale, const char* base,
+                                  const ScaleStrides& strides, const GemmSizes& sizes,
+                                  const GemmRecipe& recipe) {
+  if (!scale || scale->block.kind != Block::Kind::extents || scale->block.rows != 1) return std::nullopt;
+  const bool plain = scale->layout == ScaleLayout::plain;
+  const std::int64_t pitch_bytes = (plain ? strides.row : strides.k) * 4;
+  if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0 || pitch_bytes % 16 != 0) return std::nullopt;
+  const std::int64_t k_blocks = ceil_div(sizes.k, dense_fp8_block_k);
+  const int per_row = dense_fp8_row_factors(plain);
+  return Boxes{CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+               base,
+               plain ? k_blocks : sizes.m,
+               plain ? sizes.m : k_blocks,
+               pitch_bytes,
+               plain ? per_row : recipe.block_m,
+               plain ? recipe.block_m : 1,
+               CU_TENSOR_MAP_SWIZZLE_NONE};
+}
+
 bool shared_in_batch(const Tensor& operand) { return operand.rank != 3 || operand.shape[0] <= 1; }
 
 GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes) {
@@ -147,6 +170,11 @@ void launch_dense(const driver::Api& api, const driver::LoadedKernel& kernel, co
           api, {element == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, d, sizes.n,
                 sizes.m, row_pitch(args.d) * element, out_columns, 16, swizzle_of(out_columns * element)});
     GemmArguments& g = params.arguments;
+    if (const std::optional<Boxes> boxes =
+            factor_boxes(options.a_scale, at(args.a_scale, i * a_scales.batch), a_scales, sizes, recipe)) {
+      params.a_scale = tensor_map(api, *boxes);
+      g.a_scale_boxes = 1;
+    }
     g.a_scale = reinterpret_cast<const float*>(at(args.a_scale, i * a_scales.batch));
     g.b_scale = reinterpret_cast<const float*>(at(args.b_scale, i * b_scales.batch));
     g.bias = args.bias.data;

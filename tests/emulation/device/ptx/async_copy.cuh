@@ -1,6 +1,7 @@
-// As kernels/ptx/async_copy.cuh. A copy lands when its group is waited for, so that nobody counts on less.
+// As kernels/ptx/async_copy.cuh.
 #pragma once
 
+#include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 
 namespace mxjit::ptx {
@@ -10,6 +11,12 @@ inline void copy_async_16(void* shared, const void* from, bool read) {
   if (read) value = emulation::load<Vector4>("cp.async", from);
   *static_cast<Vector4*>(shared) = value;
 }
+
+inline void copy_async_4(void* shared, const void* from, bool read) {
+  *static_cast<u32*>(shared) = read ? emulation::load<u32>("cp.async", from) : 0;
+}
+
+inline void copy_async_arrive(u64* barrier) { emulation::arrive(barrier, 0); }
 
 inline void copy_async_commit() {}
 

@@ -1,0 +1,144 @@
+// The factors of 128-blocks: from memory to the stages whose products they scale, and into the sums.
+//
+// Ordinary loads, asynchronous ones too, cost tensor cores some 20 cycles each, whatever they bring: the copy
+// engine brings what it can, and the rest comes in few loads.
+#pragma once
+
+#include "gemm/stages.cuh"
+#include "ptx/async_copy.cuh"
+#include "ptx/tma.cuh"
+
+namespace mxjit {
+
+/// A stage's factors of A as a box of the copy engine's.
+template <class Config>
+struct BlockFactorBox {
+  static constexpr bool any =
+      Config::a_span == FactorSpan::block_plain || Config::a_span == FactorSpan::block_mn_major;
+
+  /// Bytes that count at the stage's barrier.
+  static __device__ __forceinline__ u32 bytes(const GemmArguments& g) {
+    return any && g.a_scale_boxes ? DenseFp8Shared<Config>::stage_a_factors * 4 : 0;
+  }
+
+  static __device__ __forceinline__ void copy(const GemmDenseFp8Params& params,
+                                              const DenseFp8Shared<Config>& shared, int stage, int kb,
+                                              i32 row) {
+    if constexpr (any) {
+      if (!params.arguments.a_scale_boxes) return;
+      constexpr bool plain = Config::a_span == FactorSpan::block_plain;
+      ptx::tma_load_2d(shared.a_factors + stage * DenseFp8Shared<Config>::stage_a_factors, &params.a_scale,
+                       shared.full + stage, plain ? kb / 4 * 4 : row, plain ? row : kb);
+    }
+  }
+};
+
+/// What no box brings, by one warp, which arrives at the barrier of every stage.
+template <class Config>
+class BlockFactorLoads {
+ public:
+  __device__ __forceinline__ BlockFactorLoads(const GemmArguments& g, const DenseFp8Shared<Config>& shared,
+                                              int lane)
+      : g_(g), shared_(shared), lane_(lane) {}
+
+  /// Asks for the factors of a stage of the tile at row and column, which has been read.
+  __device__ __forceinline__ void ask(int stage, i32 row, i32 column, int kb) {
+    if constexpr (is_block(Config::a_span)) {
+      if (!BlockFactorBox<Config>::any || !g_.a_scale_boxes) ask_rows(stage, row, kb);
+    }
+    if constexpr (Config::b_span == FactorSpan::tile) {
+      if (kb % dense_fp8_factor_chunk == 0) ask_chunk(column, kb);
+    }
+    ptx::copy_async_arrive(shared_.full + stage);
+  }
+
+ private:
+  __device__ __forceinline__ void ask_rows(int stage, i32 first_row, int kb) const {
+    constexpr bool plain = Config::a_span == FactorSpan::block_plain;
+    float* const to = shared_.a_factors + stage * DenseFp8Shared<Config>::stage_a_factors;
+#pragma unroll
+    for (int i = 0; i < Config::block_m / 32; ++i) {
+      const int in_tile = i * 32 + lane_;
+      const i32 row = first_row + in_tile;
+      const i64 from = Config::a_span == FactorSpan::block_mn_major
+                           ? static_cast<i64>(kb) * g_.ld_a_scale + row
+                           : static_cast<i64>(plain ? row : row / 128) * g_.ld_a_scale + kb;
+      ptx::copy_async_4(to + (plain ? in_tile * 4 + kb % 4 : in_tile), g_.a_scale + from, row < g_.m);
+    }
+  }
+
+  // Of each part of the columns, those of a chunk of K.
+  __device__ __forceinline__ void ask_chunk(i32 tile_column, int kb) {
+    static_assert(Config::parts * dense_fp8_factor_chunk <= 32);
+    const int part = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
+    const i32 column = tile_column + part * (Config::block_n / Config::parts);
+    if (part < Config::parts)
+      ptx::copy_async_4(shared_.b_factors +
+                            chunk_ % dense_fp8_factor_chunks * (Config::parts * dense_fp8_factor_chunk) +
+                            lane_,
+                        g_.b_scale + static_cast<i64>(column / 128) * g_.ld_b_scale + k,
+                        column < g_.n && k * dense_fp8_block_k < g_.k);
+    ++chunk_;
+  }
+
+  const GemmArguments& g_;
+  const DenseFp8Shared<Config>& shared_;
+  int lane_;
+  u32 chunk_ = 0;
+};
+
+/// The products of a stage's block of K, scaled, become part of the sums. A thread has two rows of 16.
+template <class Config>
+class Promotion {
+ public:
+  static_assert(Config::stages < dense_fp8_factor_chunks);  // a chunk is read before another takes its place
+  // A part of the columns lies inside one 128-block of B.
+  static_assert(Config::b_span != FactorSpan::tile || 128 % (Config::block_n / Config::parts) == 0);
+
+  /// Of the strip of 16 rows.
+  __device__ __forceinline__ Promotion(const DenseFp8Shared<Config>& shared, int strip, int lane)
+      : a_(shared.a_factors + (strip * 16 + lane / 4) * row_factors), b_(shared.b_factors) {}
+
+  /// Reads the factors of a stage that has not been released.
+  __device__ __forceinline__ void read(int stage, int kb) {
+    if constexpr (!has_block_factors<Config>) return;
+    const float* const a = a_ + stage * DenseFp8Shared<Config>::stage_a_factors + kb % row_factors;
+    const u32 chunk = (first_chunk_ + kb / dense_fp8_factor_chunk) % dense_fp8_factor_chunks;
+    const float* const b =
+        b_ + chunk * (Config::parts * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
+#pragma unroll
+    for (int part = 0; part < Config::parts; ++part) {
+      const float of_b = Config::b_span == FactorSpan::tile ? b[part * dense_fp8_factor_chunk] : 1.0f;
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        factor_[part][r] = (is_block(Config::a_span) ? a[r * 8 * row_factors] : 1.0f) * of_b;
+    }
+  }
+
+  template <int part, int count, int total>
+  __device__ __forceinline__ void add(float (&sum)[total], const float (&partial)[count]) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if constexpr (has_block_factors<Config>) {
+        sum[part * count + i] += factor_[part][i / 2 % 2] * partial[i];
+      } else {
+        sum[part * count + i] += partial[i];
+      }
+    }
+  }
+
+  /// The tile's blocks of K have been read.
+  __device__ __forceinline__ void next_tile(int k_blocks) {
+    first_chunk_ += (k_blocks + dense_fp8_factor_chunk - 1) / dense_fp8_factor_chunk;
+  }
+
+ private:
+  static constexpr int row_factors = DenseFp8Shared<Config>::row_factors;
+
+  const float* a_;
+  const float* b_;
+  u32 first_chunk_ = 0;
+  float factor_[Config::parts][2];
+};
+
+}  // namespace mxjit
