@@ -4,6 +4,7 @@
 // engine brings what it can, and the rest comes in few loads.
 #pragma once
 
+#include "gemm/factor_spans.cuh"
 #include "gemm/stages.cuh"
 #include "ptx/async_copy.cuh"
 #include "ptx/tma.cuh"

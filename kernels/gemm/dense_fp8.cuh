@@ -1,9 +1,9 @@
 // Dense FP8 GEMM for Hopper: persistent, warp-specialised, wgmma on TMA-fed stages.
 //
-// One warp copies, others bring the factors of columns and of 128-blocks; warpgroups compute 64 rows each of
-// a block_m x block_n tile, or, k_split, every second block of K of as many rows, and add what they have in a
-// fixed order. Scales that are constant along K (one factor, or one a row) are applied in the epilogue;
-// 128-block scales at each promotion.
+// One warp copies, others bring factors of rows and columns and of 128-blocks; warpgroups compute 64 rows
+// each of a block_m x block_n tile, or, k_split, every second block of K of as many rows, and add what they
+// have in a fixed order. Scales that are constant along K (one factor, or one a row) are applied in the
+// epilogue; 128-block scales at each promotion.
 #pragma once
 
 #include "gemm/block_factors.cuh"
@@ -12,6 +12,7 @@
 #include "gemm/promoted.cuh"
 #include "gemm/skewed.cuh"
 #include "gemm/stages.cuh"
+#include "gemm/tile_factors.cuh"
 #include "gemm/tiles.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/registers.cuh"
@@ -34,10 +35,8 @@ struct GemmDenseFp8 {
       ptx::mbarrier_init(shared.full + s, 1 + (has_block_factors<Config> ? 32 : 0));
       ptx::mbarrier_init(shared.empty + s, Config::block_m / 64 * Products<Config>::releases);
     }
-    for (int i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(shared.factors_full + i, 1);
-      ptx::mbarrier_init(shared.factors_empty + i, Config::block_m / 16);
-    }
+    ptx::mbarrier_init(shared.factors_full, TileFactors<Config>::arrivals);
+    ptx::mbarrier_init(shared.factors_empty, Config::block_m / 16);
     ptx::mbarrier_init_fence();
   }
 
@@ -50,8 +49,8 @@ struct GemmDenseFp8 {
     const int warp = ptx::same_in_warp(static_cast<int>(threadIdx.x) / 32), warpgroup = warp / 4;
     if (warpgroup == 0) {
       if constexpr (Config::copy_registers > 0) ptx::drop_registers<Config::copy_registers>();
-      if (ColumnFactors<Config>::any && warp == 1)
-        fill_factors<Config>(params.arguments, shared);
+      if (TileFactors<Config>::any && warp == 1)
+        bring_factors<Config>(params, shared);
       else if (has_block_factors<Config> && warp == 2)
         load_block_factors<Config>(params.arguments, shared);
       else if (threadIdx.x == 0)  // else: behind the other warp's loop this one has no uniform registers
@@ -110,10 +109,11 @@ struct GemmDenseFp8 {
   }
 
   template <class Config>
-  static __device__ __forceinline__ void fill_factors(const GemmArguments& g, const Shared<Config>& shared) {
-    ColumnFactors<Config> factors{shared};
-    for (TileWalk<Config> walk(g.m, g.n); walk.valid(); walk.next())
-      factors.fill(g, walk.tile_n() * Config::block_n, static_cast<int>(threadIdx.x) % 32);
+  static __device__ __forceinline__ void bring_factors(const Params& params, const Shared<Config>& shared) {
+    TileFactors<Config> factors(shared);
+    for (TileWalk<Config> walk(params.arguments.m, params.arguments.n); walk.valid(); walk.next())
+      factors.bring(params, walk.tile_m() * Config::block_m, walk.tile_n() * Config::block_n,
+                    static_cast<int>(threadIdx.x) % 32);
   }
 
   template <class Config>
@@ -134,19 +134,18 @@ struct GemmDenseFp8 {
                                           : k_blocks;
     const Products<Config> products{shared, row_group, thread};
     Ring<Config::stages> ring;
-    ColumnFactors<Config> column_factors{shared};
+    TileFactors<Config> factors(shared);
+    factors.fetch(g);
     Promotion<Config> promotion(shared, strip, lane);
     for (TileWalk<Config> walk(g.m, g.n); walk.valid(); walk.next()) {
       // A tile's first own block is k_part past where the last tile ended; after the last one, its end.
       if constexpr (Config::k_split > 1) ring.advance(own_blocks > 0 ? k_part : tail);
       float sum[registers];
       i32 row = 0, column = 0;
-      RowFactors<Config> row_factors;
-      // Where the tile lies, and the factors there: found out while the first block multiplies.
+      // Where the tile lies: found out while the first block multiplies.
       const auto look_up = [&] {
         row = walk.tile_m() * Config::block_m + strip * 16;
         column = walk.tile_n() * Config::block_n;
-        row_factors.fetch(g, row, lane);
       };
 
       if constexpr (Config::accumulation == Accumulation::fast) {
@@ -196,10 +195,10 @@ struct GemmDenseFp8 {
                               own_blocks > 0, thread))
           continue;
       }
-      store(RowsOfD<Config>(params.d, g, shared.boxes(strip), column_factors.wait(), row_factors, row, column,
+      store(RowsOfD<Config>(params.d, g, shared.boxes(strip), factors.wait().from(strip * 16, 0), row, column,
                             lane),
             sum);
-      column_factors.release(lane);
+      factors.release(lane);
     }
     ptx::tma_store_wait_read<0>();
   }

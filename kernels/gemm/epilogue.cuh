@@ -4,7 +4,9 @@
 
 #include "gemm/amax.cuh"
 #include "gemm/elements.cuh"
+#include "gemm/factor_spans.cuh"
 #include "gemm/params.cuh"
+#include "gemm/tile_factors.cuh"
 #include "ptx/registers.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tma.cuh"
@@ -13,48 +15,11 @@
 namespace mxjit {
 
 enum class Accumulation { fast, promote };
-// Where a decode factor lies: nowhere (no factor), one for all, one a row of the operand, one a 1 x 128 block
-// (plain: row-major; mn_major: transposed), one a 128 x 128 block.
-enum class FactorSpan { none, tensor, row, block_plain, block_mn_major, tile };
-
-__device__ constexpr bool is_block(FactorSpan span) {
-  return span == FactorSpan::block_plain || span == FactorSpan::block_mn_major || span == FactorSpan::tile;
-}
-template <class Config>
-inline constexpr bool has_block_factors = is_block(Config::a_span) || is_block(Config::b_span);
 
 __device__ constexpr ptx::WgmmaTypes wgmma_types(Element a, Element b) {
   if (a == Element::e4m3) return b == Element::e4m3 ? ptx::WgmmaTypes::e4m3_e4m3 : ptx::WgmmaTypes::e4m3_e5m2;
   return b == Element::e4m3 ? ptx::WgmmaTypes::e5m2_e4m3 : ptx::WgmmaTypes::e5m2_e5m2;
 }
-
-// Columns 8 j + 2 q and the next, and those eight further, of which a thread has all: together, in pairs of
-// j.
-__device__ __forceinline__ int place_of(int column) {
-  return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2;
-}
-
-// The factors of a thread's two rows, an operand's only one among them: fetched while the tile is computed.
-template <class Config>
-struct RowFactors {
-  float value[2];
-
-  __device__ __forceinline__ void fetch(const GemmArguments& g, i32 first_row, int lane) {
-    value[0] = value[1] = 1.0f;
-    if constexpr (Config::a_span == FactorSpan::row) {
-      const i32 row = first_row + lane / 4;
-      value[0] = row < g.m ? __ldg(g.a_scale + row) : 0.0f;
-      value[1] = row + 8 < g.m ? __ldg(g.a_scale + row + 8) : 0.0f;
-    } else if constexpr (Config::a_span == FactorSpan::tensor) {
-      value[0] = value[1] = __ldg(g.a_scale);
-    }
-    if constexpr (Config::b_span == FactorSpan::tensor) {
-      const float b = __ldg(g.b_scale);
-      value[0] *= b;
-      value[1] *= b;
-    }
-  }
-};
 
 // Adds beta * C and the bias to values of the thread's rows from `column` on; returns the bits of the largest
 // magnitude inside D, for amax. Every thread reads its own elements of C before they are stored: C may be D.
@@ -98,19 +63,22 @@ class RowsOfD {
   // Of three warpgroups, each has no registers for what two boxes need at a time.
   static constexpr bool fetch_early = Config::warpgroups < 3;
 
-  /// `boxes`: the warp's out_boxes boxes in shared memory; `column_factors`: from the first column's on.
+  /// `boxes`: the warp's out_boxes boxes in shared memory; `factors`: from the first row's and column's on.
   __device__ __forceinline__ RowsOfD(const ptx::TensorMap& map, const GemmArguments& g, unsigned char* boxes,
-                                     const float* column_factors, const RowFactors<Config>& factors,
-                                     i32 first_row, i32 first_column, int lane)
+                                     const FactorsOfTile& factors, i32 first_row, i32 first_column, int lane)
       : map_(map),
         g_(g),
         lane_(ptx::computed_here(lane)),
         boxes_(boxes),
-        column_factors_(column_factors + lane % 4 * 4),
+        column_factors_(factors.columns + lane % 4 * 2),
         first_row_(first_row),
         first_column_(first_column),
         row_(first_row + lane / 4),
-        a_{g.alpha * factors.value[0], g.alpha * factors.value[1]} {
+        a_{g.alpha * factors.one, g.alpha * factors.one} {
+    if constexpr (Config::a_span == FactorSpan::row) {
+      a_[0] *= factors.rows[lane / 4];
+      a_[1] *= factors.rows[lane / 4 + 8];
+    }
     if constexpr (Config::output == Element::e4m3) d_ = d_factors(g.output, row_, g.m);
     if constexpr (fetch_early) fetch(0);
   }
@@ -119,8 +87,8 @@ class RowsOfD {
   __device__ __forceinline__ void fetch(int box) {
     if constexpr (Config::b_span == FactorSpan::row) {
 #pragma unroll
-      for (int i = 0; i < columns / 16; ++i)
-        b_[i] = *reinterpret_cast<const float4*>(column_factors_ + box * columns + i * 16);
+      for (int i = 0; i < columns / 8; ++i)
+        b_[i] = *reinterpret_cast<const float2*>(column_factors_ + box * columns + i * 8);
     }
   }
 
@@ -132,8 +100,7 @@ class RowsOfD {
     for (int i = 0; i < columns / 2; ++i) {
       float value = sum[box * (columns / 2) + i];
       if constexpr (Config::b_span == FactorSpan::row) {
-        const float4& b = b_[i / 8];
-        value *= i / 4 % 2 == 0 ? (i % 2 == 0 ? b.x : b.y) : (i % 2 == 0 ? b.z : b.w);
+        value *= i % 2 == 0 ? b_[i / 4].x : b_[i / 4].y;
       }
       values[i] = value * a_[i / 2 % 2];
     }
@@ -231,7 +198,7 @@ class RowsOfD {
   const float* column_factors_;
   i32 first_row_, first_column_, row_;
   float a_[2];
-  float4 b_[columns / 16];
+  float2 b_[columns / 8];
   float2 d_;
   u32 largest_ = 0;
 };

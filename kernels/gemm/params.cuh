@@ -35,17 +35,21 @@ struct GemmArguments {
   i32 a_rows;      // of a box of A: a tile's, or as many as all of M needs
   i32 ld_a_scale;  // pitch of a matrix of 128-block factors
   i32 ld_b_scale;
-  i32 a_scale_boxes;  // whether 128-block factors of A lie as the copy engine can take them
+  i32 a_scale_boxes;  // whether a row's or its 128-blocks' factors lie so that the copy engine takes them
+  i32 b_scale_boxes;  // likewise a column's
   float alpha;
   float beta;
   GemmOutput output;
 };
 
 struct GemmDenseFp8Params {
-  ptx::TensorMap a;        // box: 128 bytes of K x a_rows rows, 128-byte swizzle
-  ptx::TensorMap b;        // box: 128 bytes of K x block_n rows, likewise
-  ptx::TensorMap d;        // box: dense_fp8_out_columns x 16 rows, for outputs of 16 and 8 bits
-  ptx::TensorMap a_scale;  // box: the 128-block factors of a stage; where a_scale_boxes says so
+  ptx::TensorMap a;  // box: 128 bytes of K x a_rows rows, 128-byte swizzle
+  ptx::TensorMap b;  // box: 128 bytes of K x block_n rows, likewise
+  ptx::TensorMap d;  // box: dense_fp8_out_columns x 16 rows, for outputs of 16 and 8 bits
+  // Boxes of factors, where a_scale_boxes and b_scale_boxes say so: of the 128-blocks of a stage or of the
+  // rows of a tile; of its columns.
+  ptx::TensorMap a_scale;
+  ptx::TensorMap b_scale;
   GemmArguments arguments;
 };
 
@@ -74,15 +78,15 @@ constexpr int dense_fp8_block_factors(int block_m, int stages, int parts, bool a
          parts * dense_fp8_factor_chunk * dense_fp8_factor_chunks;
 }
 
-/// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums; the
-/// columns' factors of a tile and the next; 128-blocks' factors; two barriers for each stage and for each
-/// tile's factors.
+/// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums;
+/// factors of a tile's rows and columns, and of 128-blocks; two barriers for each stage and for a tile's
+/// factors.
 constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes,
                                      int block_factors) {
   return stages * (block_m + block_n) * dense_fp8_block_k + block_factors * 4 +
          block_m / 64 *
              (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + (k_split - 1) * 64 * block_n * 4) +
-         2 * block_n * 4 + 16 * (stages + 2);
+         (block_m + block_n) * 4 + 16 * (stages + 1);
 }
 
 /// One operand of the general kernel, (rows, K) in memory or, mn_major, (K, rows). Distances are in elements;

@@ -4,6 +4,7 @@
 #include "gemm/block_factors.cuh"
 #include "gemm/epilogue.cuh"
 #include "gemm/stages.cuh"
+#include "gemm/tile_factors.cuh"
 #include "gemm/tiles.cuh"
 
 namespace mxjit {
@@ -23,7 +24,8 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
   if (!walk.valid()) return;
 
   Ring<Config::stages> ring;
-  ColumnFactors<Config> column_factors{shared};
+  TileFactors<Config> factors(shared);
+  factors.fetch(g);
   Promotion<Config> promotion(shared, strip, lane);
   float partial[part_n / 2];
   products.wait(ring);
@@ -31,8 +33,6 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
   while (true) {
     const i32 row = walk.tile_m() * Config::block_m + strip * 16;
     const i32 column = walk.tile_n() * Config::block_n;
-    RowFactors<Config> row_factors;
-    row_factors.fetch(g, row, lane);
 
     float sum[Config::block_n / 2];
 #pragma unroll
@@ -58,7 +58,7 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
     }
     promotion.next_tile(k_blocks);
     const auto store_sum = [&] {
-      store(RowsOfD<Config>(params.d, g, shared.boxes(strip), column_factors.wait(), row_factors, row, column,
+      store(RowsOfD<Config>(params.d, g, shared.boxes(strip), factors.wait().from(strip * 16, 0), row, column,
                             lane),
             sum);
     };
@@ -70,7 +70,7 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
     products.wait(ring);
     products.issue(partial, ring.stage, 0, false);
     store_sum();
-    column_factors.release(lane);
+    factors.release(lane);
   }
   ptx::tma_store_wait_read<0>();
 }

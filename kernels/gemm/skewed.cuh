@@ -4,6 +4,7 @@
 #include "gemm/epilogue.cuh"
 #include "gemm/params.cuh"
 #include "gemm/stages.cuh"
+#include "gemm/tile_factors.cuh"
 #include "gemm/tiles.cuh"
 #include "ptx/registers.cuh"
 #include "ptx/tma.cuh"
@@ -26,7 +27,8 @@ __device__ __forceinline__ void multiply_skewed(const GemmDenseFp8Params& params
   const int strip = group * 4 + ptx::same_in_warp(thread / 32);
   const int k_blocks = k_blocks_of(g);
   const Products<Config> products{shared, group, thread};
-  ColumnFactors<Config> column_factors{shared};
+  TileFactors<Config> tile_factors(shared);
+  tile_factors.fetch(g);
   TileWalk<Config> walk(g.m, g.n);
   if (!walk.valid()) return;
 
@@ -53,11 +55,9 @@ __device__ __forceinline__ void multiply_skewed(const GemmDenseFp8Params& params
     float second[second_n / 2];
     products.issue(second, stage_0, first_n, false);
     const i32 row = walk.tile_m() * Config::block_m + strip * 16, column = walk.tile_n() * Config::block_n;
-    RowFactors<Config> row_factors;
-    row_factors.fetch(g, row, lane);
-    const float* factors;
+    FactorsOfTile factors;
     const auto rows_from = [&](int from) {
-      return RowsOfD<Config>(params.d, g, shared.boxes(strip), factors + from, row_factors, row,
+      return RowsOfD<Config>(params.d, g, shared.boxes(strip), factors.from(strip * 16, from), row,
                              column + from, lane);
     };
     int previous = stage_0;
@@ -77,7 +77,7 @@ __device__ __forceinline__ void multiply_skewed(const GemmDenseFp8Params& params
       previous = ring.stage;
       ring.advance();
     }
-    factors = column_factors.wait();
+    factors = tile_factors.wait();
     RowsOfD<Config> first_rows = rows_from(0);
     if (k_blocks > 3) {
       run_ahead(true, true);
@@ -103,7 +103,7 @@ __device__ __forceinline__ void multiply_skewed(const GemmDenseFp8Params& params
     }
     run_ahead(false, k_blocks > 1);
     store(second_rows, second);
-    column_factors.release(lane);
+    tile_factors.release(lane);
   }
   ptx::tma_store_wait_read<0>();
 }

@@ -2,7 +2,8 @@
 // the warpgroups that compute; what the epilogue needs.
 #pragma once
 
-#include "gemm/epilogue.cuh"
+#include "gemm/elements.cuh"
+#include "gemm/factor_spans.cuh"
 #include "gemm/params.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/shared.cuh"
@@ -48,58 +49,19 @@ struct DenseFp8Shared {
   u8* const a = ptx::dynamic_shared();
   u8* const b = a + Config::stages * a_bytes;
   u8* const out = b + Config::stages * b_bytes;
-  float* const column_factors = reinterpret_cast<float*>(out + row_groups * out_bytes);  // of two tiles
-  float* const a_factors = column_factors + 2 * Config::block_n;  // of 128-blocks, stage after stage
+  // Factors of a tile's rows and columns.
+  float* const tile_rows = reinterpret_cast<float*>(out + row_groups * out_bytes);
+  float* const tile_columns = tile_rows + Config::block_m;
+  float* const a_factors = tile_columns + Config::block_n;  // of 128-blocks, stage after stage
   float* const b_factors = a_factors + Config::stages * stage_a_factors;
   float* const sums = a_factors + block_factors;  // what the second of a pair adds
   u64* const full = reinterpret_cast<u64*>(sums + (Config::k_split - 1) * row_groups * 64 * Config::block_n);
   u64* const empty = full + Config::stages;
   u64* const factors_full = empty + Config::stages;
-  u64* const factors_empty = factors_full + 2;
+  u64* const factors_empty = factors_full + 1;
 
   /// The output boxes of 16 rows of the tile.
   __device__ __forceinline__ u8* boxes(int strip) const { return out + strip * (out_bytes / 4); }
-};
-
-/// The factors of the columns of tile after tile, which a warp of its own brings to shared memory, so that
-/// neither loads nor barriers of them stand between products.
-template <class Config>
-struct ColumnFactors {
-  static constexpr bool any = Config::b_span == FactorSpan::row;
-
-  const DenseFp8Shared<Config>& shared;
-  Ring<2> turn{};
-
-  __device__ __forceinline__ void fill(const GemmArguments& g, i32 column, int lane) {
-    ptx::mbarrier_wait(shared.factors_empty + turn.stage, turn.phase ^ 1);
-#pragma unroll 4  // its warp has few registers
-    for (int i = lane; i < Config::block_n; i += 32)
-      here()[place_of(i)] = column + i < g.n ? __ldg(g.b_scale + column + i) : 0.0f;
-    __syncwarp();
-    if (lane == 0) ptx::mbarrier_arrive(shared.factors_full + turn.stage);
-    turn.advance();
-  }
-
-  /// The current tile's, in the order of `place_of`.
-  __device__ __forceinline__ const float* wait() const {
-    if constexpr (any) ptx::mbarrier_wait(shared.factors_full + turn.stage, turn.phase);
-    return here();
-  }
-
-  /// This warp has read them, and has done with the tile.
-  __device__ __forceinline__ void release(int lane) {
-    if constexpr (any) {
-      __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(shared.factors_empty + turn.stage);
-      turn.advance();
-    }
-    __syncwarp();  // a loop that lanes of a warp enter one after another has no uniform registers
-  }
-
- private:
-  __device__ __forceinline__ float* here() const {
-    return shared.column_factors + turn.stage * Config::block_n;
-  }
 };
 
 /// What a warpgroup multiplies: 64 rows of the tile's A with its B.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "dispatch/tensor_check.hpp"
 #include "driver/launch.hpp"
@@ -98,25 +99,31 @@ ScaleStrides scale_strides(const std::optional<OperandScale>& scale, const Tenso
   return strides;
 }
 
-// The 128-block factors of A, one a row, as boxes of a stage's, if they lie so that the copy engine takes
-// them.
+// The factors of an operand of `rows` rows as boxes of a tile's rows or, 128-blocks, of a stage's, if they
+// lie so that the copy engine takes them.
 std::optional<Boxes> factor_boxes(const std::optional<OperandScale>& scale, const char* base,
-                                  const ScaleStrides& strides, const GemmSizes& sizes,
-                                  const GemmRecipe& recipe) {
-  if (!scale || scale->block.kind != Block::Kind::extents || scale->block.rows != 1) return std::nullopt;
+                                  const ScaleStrides& strides, std::int64_t rows, std::int64_t k,
+                                  int tile_rows) {
+  if (!scale || reinterpret_cast<std::uintptr_t>(base) % 16 != 0) return std::nullopt;
+  Boxes boxes{.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+              .base = base,
+              .columns = rows,
+              .rows = 1,
+              .pitch_bytes = ceil_div(rows, 4) * 16,
+              .box_columns = tile_rows,
+              .box_rows = 1,
+              .swizzle = CU_TENSOR_MAP_SWIZZLE_NONE};
+  if (scale->block.kind == Block::Kind::row) return boxes;
+  if (scale->block.kind != Block::Kind::extents || scale->block.rows != 1) return std::nullopt;
   const bool plain = scale->layout == ScaleLayout::plain;
-  const std::int64_t pitch_bytes = (plain ? strides.row : strides.k) * 4;
-  if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0 || pitch_bytes % 16 != 0) return std::nullopt;
-  const std::int64_t k_blocks = ceil_div(sizes.k, dense_fp8_block_k);
-  const int per_row = dense_fp8_row_factors(plain);
-  return Boxes{CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-               base,
-               plain ? k_blocks : sizes.m,
-               plain ? sizes.m : k_blocks,
-               pitch_bytes,
-               plain ? per_row : recipe.block_m,
-               plain ? recipe.block_m : 1,
-               CU_TENSOR_MAP_SWIZZLE_NONE};
+  boxes.rows = ceil_div(k, dense_fp8_block_k);
+  boxes.pitch_bytes = (plain ? strides.row : strides.k) * 4;
+  if (plain) {
+    std::swap(boxes.columns, boxes.rows);
+    boxes.box_columns = dense_fp8_row_factors(plain);
+    boxes.box_rows = tile_rows;
+  }
+  return boxes.pitch_bytes % 16 == 0 ? std::optional(boxes) : std::nullopt;
 }
 
 bool shared_in_batch(const Tensor& operand) { return operand.rank != 3 || operand.shape[0] <= 1; }
@@ -170,13 +177,20 @@ void launch_dense(const driver::Api& api, const driver::LoadedKernel& kernel, co
           api, {element == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, d, sizes.n,
                 sizes.m, row_pitch(args.d) * element, out_columns, 16, swizzle_of(out_columns * element)});
     GemmArguments& g = params.arguments;
-    if (const std::optional<Boxes> boxes =
-            factor_boxes(options.a_scale, at(args.a_scale, i * a_scales.batch), a_scales, sizes, recipe)) {
+    const char* const a_scale = at(args.a_scale, i * a_scales.batch);
+    const char* const b_scale = at(args.b_scale, i * b_scales.batch);
+    if (const auto boxes =
+            factor_boxes(options.a_scale, a_scale, a_scales, sizes.m, sizes.k, recipe.block_m)) {
       params.a_scale = tensor_map(api, *boxes);
       g.a_scale_boxes = 1;
     }
-    g.a_scale = reinterpret_cast<const float*>(at(args.a_scale, i * a_scales.batch));
-    g.b_scale = reinterpret_cast<const float*>(at(args.b_scale, i * b_scales.batch));
+    if (const auto boxes =
+            factor_boxes(options.b_scale, b_scale, b_scales, sizes.n, sizes.k, recipe.block_n)) {
+      params.b_scale = tensor_map(api, *boxes);
+      g.b_scale_boxes = 1;
+    }
+    g.a_scale = reinterpret_cast<const float*>(a_scale);
+    g.b_scale = reinterpret_cast<const float*>(b_scale);
     g.bias = args.bias.data;
     if (args.beta != 0.0F) {
       g.c = at(args.c, i * batch_stride(args.c));
