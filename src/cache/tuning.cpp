@@ -15,7 +15,8 @@ configure::TuningTable parsed(const std::optional<std::string>& text, const std:
   try {
     return configure::parse_tuning(*text);
   } catch (const Error& error) {
-    bad.push_back({place, error.what()});
+    // One of another format is somebody's.
+    bad.push_back({place, error.what(), error.code() != ErrorCode::unsupported});
     return {};
   }
 }

@@ -229,9 +229,9 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
   if (traits.batch_invariant) m = any_rows;
   const std::int64_t k_blocks = (k + 127) / 128;
   int best = 0;
-  std::int64_t best_ns = std::numeric_limits<std::int64_t>::max();
+  double best_ns = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const std::int64_t ns = modelled_ns(tiles[i], m, n, k_blocks, sm_count);
+    const double ns = modelled_ns(tiles[i], m, n, k_blocks, sm_count);
     if (ns >= best_ns) continue;
     best_ns = ns;
     best = static_cast<int>(i);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "configure/gemm.hpp"
@@ -38,14 +39,21 @@ inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, false, 1,
                                                          {64, 64, 1, false, 1, 12, 1, 180, 2180},
                                                          {64, 64, 1, false, 2, 11, 1, 116, 2620}}};
 
-/// Waves of tiles, each as long as its arithmetic or as its operands take to arrive.
-constexpr std::int64_t modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n,
-                                   std::int64_t k_blocks, int sm_count) {
-  constexpr std::int64_t bytes_per_ns = 145;  // into one multiprocessor
-  const std::int64_t tiles = ((m + tile.m - 1) / tile.m) * ((n + tile.n - 1) / tile.n);
-  const std::int64_t waves = (tiles + sm_count - 1) / sm_count;
-  const std::int64_t loads = (std::min<std::int64_t>(m, tile.m) + std::min<std::int64_t>(n, tile.n)) * 128;
-  return waves * (k_blocks * std::max<std::int64_t>(tile.block_ns, loads / bytes_per_ns) + tile.overhead_ns);
+/// Waves of tiles, each as long as its arithmetic or as its operands take to arrive; all together no shorter
+/// than memory takes for operands and D, at 16 bits an element. In floating point, for extents of any size.
+inline double modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n, std::int64_t k_blocks,
+                          int sm_count) {
+  constexpr double bytes_per_ns = 145;  // into one multiprocessor
+  constexpr double memory_bytes_per_ns = 4100, memory_latency_ns = 500;
+  const double rows = static_cast<double>(m), columns = static_cast<double>(n);
+  const double k = static_cast<double>(k_blocks) * 128;
+  const double tiles = std::ceil(rows / tile.m) * std::ceil(columns / tile.n);
+  const double waves = std::ceil(tiles / sm_count);
+  const double loads = (std::min<double>(rows, tile.m) + std::min<double>(columns, tile.n)) * 128;
+  const double block_ns = std::max<double>(tile.block_ns, loads / bytes_per_ns);
+  const double work = waves * (k / 128 * block_ns + tile.overhead_ns);
+  const double bytes = (rows + columns) * k + 2 * rows * columns;
+  return std::max(work, bytes / memory_bytes_per_ns + memory_latency_ns + tile.overhead_ns);
 }
 
 }  // namespace mxjit::configure

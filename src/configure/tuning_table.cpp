@@ -124,7 +124,9 @@ TuningTable parse_tuning(std::string_view json) {
   }
   if (const Json& format = member(document, "format", Json::value_t::number_unsigned);
       format != tuning_format)
-    refuse(fmt::format("of format {}; this library reads format {}", format.dump(), tuning_format));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("tuning table: of format {}; this library reads format {}", format.dump(),
+                            tuning_format));
   TuningTable table;
   for (const Json& item : member(document, "devices", Json::value_t::array)) {
     DeviceKind kind;

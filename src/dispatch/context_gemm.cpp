@@ -65,9 +65,19 @@ const configure::GemmTuning& Context::State::read_tuning() {
 std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const GemmOptions& options,
                                                                       const GemmArgs& args,
                                                                       const dispatch::GemmKey& key) {
-  const codegen::KernelDescriptor wanted = descriptor(key, profile);
-  const std::shared_ptr<const cache::Entry> entry =
-      cache->get(wanted, problem::print(dispatch::problem_of(options, args)));
+  codegen::KernelDescriptor wanted = descriptor(key, profile);
+  const std::string problem = problem::print(dispatch::problem_of(options, args));
+  std::shared_ptr<const cache::Entry> entry;
+  try {
+    entry = cache->get(wanted, problem);
+  } catch (const Error& error) {
+    // A tuning table may have come without the kernel that it names.
+    const dispatch::GemmKey modelled =
+        dispatch::gemm_key(key.traits, dispatch::check_gemm(options, args), profile);
+    if (error.code() != ErrorCode::compile_forbidden || modelled == key) throw;
+    wanted = descriptor(modelled, profile);
+    entry = cache->get(wanted, problem);
+  }
   const configure::Configuration& configuration = wanted.configuration;
   const driver::ScopedCurrent scope(*device);
   return std::make_shared<GemmPlan::State>(

@@ -153,7 +153,7 @@ GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const Gem
   return output;
 }
 
-void launch_dense(const driver::Api& api, const driver::LoadedKernel& kernel, const GemmRecipe& recipe,
+void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const GemmRecipe& recipe,
                   const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes, CUstream stream) {
   const ScaleStrides a_scales =
       scale_strides(options.a_scale, args.a_scale, shared_in_batch(args.a), sizes.m, sizes.k);
@@ -161,6 +161,8 @@ void launch_dense(const driver::Api& api, const driver::LoadedKernel& kernel, co
       scale_strides(options.b_scale, args.b_scale, shared_in_batch(args.b), sizes.n, sizes.k);
   const std::int64_t tiles = ceil_div(sizes.m, recipe.block_m) * ceil_div(sizes.n, recipe.block_n);
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, recipe.sm_count));
+  // More work than that gains nothing by an early start, measured; tools/bench/README.md.
+  if (tiles > recipe.sm_count) kernel.start = driver::Start::in_order;
   const int element = static_cast<int>(size_of_element(args.d.dtype));
   const int out_columns = dense_fp8_out_columns(recipe.block_n);
   // Rows past M cost as much as others: the copy engine fills them.

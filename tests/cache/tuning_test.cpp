@@ -57,7 +57,7 @@ TEST(CacheTuning, WhatIsChangedIsReadByTheNextProcess) {
 
 TEST(CacheTuning, WhatIsNoTableIsIgnoredWithOneWarningAndReplaced) {
   for (const std::string& text :
-       {std::string("{\"format\": 1"), std::string(R"({"format": 99, "devices": []})"), std::string(),
+       {std::string("{\"format\": 1"), std::string(R"({"format": "1", "devices": []})"), std::string(),
         std::string("\0\xff", 2)}) {
     const Folder folder;
     Cache first = open(folder);
@@ -76,6 +76,27 @@ TEST(CacheTuning, WhatIsNoTableIsIgnoredWithOneWarningAndReplaced) {
     EXPECT_EQ(tile_of(*next.tuning(), 128), -1);
     EXPECT_EQ(next.verify(true).bad.size(), 0U);
   }
+}
+
+TEST(CacheTuning, OfAnotherFormatIsLeftAloneAndNotChanged) {
+  const Folder folder;
+  const std::string text = R"({"format": 99, "devices": []})";
+  Cache first = open(folder);
+  tune(first, 128, 3);
+  test::write_bytes(folder.root() / "tuning.json", text);
+  const test::Warnings warnings;
+  Cache cache = open(folder);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(cache.tuning()->empty());
+  ASSERT_EQ(warnings.count(), 1U);
+  EXPECT_NE(warnings.lines()[0].find("of format 99"), std::string::npos) << warnings.lines()[0];
+  try {
+    tune(cache, 128, 3);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io);
+    EXPECT_NE(std::string(error.what()).find("of format 99"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(test::read_bytes(folder.root() / "tuning.json"), text);
 }
 
 TEST(CacheTuning, AFolderInItsPlaceIsNoTableEither) {

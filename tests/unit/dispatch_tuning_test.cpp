@@ -90,6 +90,19 @@ TEST_F(TunedContext, ATableOfAnotherDeviceIsNotForThisOne) {
   EXPECT_EQ(compiled_, Names{});
 }
 
+// A table that was shipped without the kernels that it names.
+TEST_F(TunedContext, WhereTheKernelOfTheTableIsMissingThatOfTheModelServes) {
+  start()->gemm(rowwise(), gemm_args(m, n, k), stream);
+  tune("64x192", m);
+  compiled_.clear();
+  cache::Options options = test::rooted(folder_.root());
+  options.forbid_compile = true;
+  const auto context = test::stub_context(options, compiler_);
+  for (int i = 0; i < 2; ++i) context->gemm(rowwise(), gemm_args(m, n, k), stream);
+  EXPECT_EQ(compiled_, Names{});
+  EXPECT_THROW(context->gemm(rowwise(), gemm_args(1, n, k), stream), Error);  // nor is the model's there
+}
+
 TEST_F(TunedContext, WithoutAUsableTableTheModelChooses) {
   start()->gemm(rowwise(), gemm_args(m, n, k), stream);
   tune("64x192", m);

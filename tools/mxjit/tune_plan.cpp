@@ -51,7 +51,7 @@ std::string prepare(TuneJob& job, const configure::Profile& profile) {
                                   profile.sm_count);
   };
   job.model = configure::choose_tile(job.traits, job.m, job.n, job.k, profile.sm_count);
-  const std::int64_t most = 2 * modelled(job.model);
+  const double most = 2 * modelled(job.model);
   for (int tile = 0; tile < static_cast<int>(tiles.size()); ++tile) {
     configure::Configuration configuration =
         configure::dense_fp8_configuration(job.traits, tiles[static_cast<std::size_t>(tile)]);
