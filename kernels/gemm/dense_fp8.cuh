@@ -8,6 +8,7 @@
 
 #include "gemm/block_factors.cuh"
 #include "gemm/epilogue.cuh"
+#include "gemm/in_turn.cuh"
 #include "gemm/params.cuh"
 #include "gemm/promoted.cuh"
 #include "gemm/skewed.cuh"
@@ -33,10 +34,13 @@ struct GemmDenseFp8 {
     ptx::tma_prefetch(&params.b);
     for (int s = 0; s < Config::stages; ++s) {
       ptx::mbarrier_init(shared.full + s, 1 + (has_block_factors<Config> ? 32 : 0));
-      ptx::mbarrier_init(shared.empty + s, Config::block_m / 64 * Products<Config>::releases);
+      ptx::mbarrier_init(shared.empty + s, Shared<Config>::readers * Products<Config>::releases);
     }
-    ptx::mbarrier_init(shared.factors_full, TileFactors<Config>::arrivals);
-    ptx::mbarrier_init(shared.factors_empty, Config::block_m / 16);
+    for (int i = 0; i < Shared<Config>::factor_slots; ++i) {
+      ptx::mbarrier_init(shared.factors_full + i, TileFactors<Config>::arrivals);
+      ptx::mbarrier_init(shared.factors_empty + i, Shared<Config>::readers * 4);
+      if (Shared<Config>::in_turn) ptx::mbarrier_init(shared.turns + i, 4);
+    }
     ptx::mbarrier_init_fence();
   }
 
@@ -59,8 +63,10 @@ struct GemmDenseFp8 {
       if constexpr (Config::math_registers > 0) ptx::raise_registers<Config::math_registers>();
       if constexpr (Config::next)
         multiply_promoted(params, shared, warpgroup - 1);
-      else if constexpr (Config::skewed)
+      else if constexpr (Config::schedule == Schedule::skewed)
         multiply_skewed(params, shared, warpgroup - 1);
+      else if constexpr (Config::schedule == Schedule::in_turn)
+        multiply_in_turn(params, shared, warpgroup - 1);
       else
         multiply<Config>(params, shared, warpgroup - 1);
     }

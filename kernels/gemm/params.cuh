@@ -79,14 +79,15 @@ constexpr int dense_fp8_block_factors(int block_m, int stages, int parts, bool a
 }
 
 /// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums;
-/// factors of a tile's rows and columns, and of 128-blocks; two barriers for each stage and for a tile's
-/// factors.
+/// factors of rows and columns, of two tiles where warpgroups take them in turn, and of 128-blocks; two
+/// barriers for each stage and for each tile's factors, and two for turns.
 constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes,
-                                     int block_factors) {
+                                     int block_factors, bool in_turn) {
+  const int tiles = in_turn ? 2 : 1;
   return stages * (block_m + block_n) * dense_fp8_block_k + block_factors * 4 +
          block_m / 64 *
              (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + (k_split - 1) * 64 * block_n * 4) +
-         (block_m + block_n) * 4 + 16 * (stages + 1);
+         tiles * (block_m + block_n) * 4 + 16 * (stages + tiles + (in_turn ? 1 : 0));
 }
 
 /// One operand of the general kernel, (rows, K) in memory or, mn_major, (K, rows). Distances are in elements;

@@ -11,17 +11,28 @@
 
 namespace mxjit {
 
+/// What the warpgroups of a thread block do at a time: all compute one tile; likewise, in two parts of its
+/// columns of which each is stored while the other multiplies; one computes a tile while the other stores its
+/// own.
+enum class Schedule { together, skewed, in_turn };
+
 /// A place in the turn of the stages.
 template <int stages>
 struct Ring {
   int stage = 0;
   u32 phase = 0;
+  /// By fewer than all stages.
   __device__ __forceinline__ void advance(int by = 1) {
     stage += by;
     if (stage >= stages) {
       stage -= stages;
       phase ^= 1;
     }
+  }
+  /// By any number of rounds and, besides, fewer than all stages.
+  __device__ __forceinline__ void advance(int rounds, int by) {
+    phase ^= static_cast<u32>(rounds) & 1;
+    advance(by);
   }
 };
 
@@ -41,24 +52,28 @@ struct DenseFp8Shared {
           ? dense_fp8_block_factors(Config::block_m, Config::stages, Config::parts, row_factors > 1)
           : 0;
   static constexpr int row_groups = Config::block_m / 64;
-  static constexpr int out_bytes =  // of 64 rows: four warps of 16
+  static constexpr bool in_turn = Config::schedule == Schedule::in_turn;
+  static constexpr int readers =
+      in_turn ? 1 : row_groups;                         // warpgroups that read a stage, or a tile's factors
+  static constexpr int factor_slots = in_turn ? 2 : 1;  // tiles whose factors are there at a time
+  static constexpr int out_bytes =                      // of 64 rows: four warps of 16
       Config::out_boxes * 64 * dense_fp8_out_columns(Config::block_n) * 2;
   static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
-                                       Config::out_boxes, block_factors) == Config::shared_bytes);
+                                       Config::out_boxes, block_factors, in_turn) == Config::shared_bytes);
 
   u8* const a = ptx::dynamic_shared();
   u8* const b = a + Config::stages * a_bytes;
   u8* const out = b + Config::stages * b_bytes;
-  // Factors of a tile's rows and columns.
-  float* const tile_rows = reinterpret_cast<float*>(out + row_groups * out_bytes);
-  float* const tile_columns = tile_rows + Config::block_m;
-  float* const a_factors = tile_columns + Config::block_n;  // of 128-blocks, stage after stage
+  float* const tile_factors = reinterpret_cast<float*>(out + row_groups * out_bytes);  // of rows and columns
+  float* const a_factors =  // of 128-blocks, stage after stage
+      tile_factors + factor_slots * (Config::block_m + Config::block_n);
   float* const b_factors = a_factors + Config::stages * stage_a_factors;
   float* const sums = a_factors + block_factors;  // what the second of a pair adds
   u64* const full = reinterpret_cast<u64*>(sums + (Config::k_split - 1) * row_groups * 64 * Config::block_n);
   u64* const empty = full + Config::stages;
   u64* const factors_full = empty + Config::stages;
-  u64* const factors_empty = factors_full + 1;
+  u64* const factors_empty = factors_full + factor_slots;
+  u64* const turns = factors_empty + factor_slots;
 
   /// The output boxes of 16 rows of the tile.
   __device__ __forceinline__ u8* boxes(int strip) const { return out + strip * (out_bytes / 4); }

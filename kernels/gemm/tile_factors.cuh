@@ -36,19 +36,19 @@ class TileFactors {
   /// By one warp: has the factors of the tile at row and column brought, when those before have been read.
   __device__ __forceinline__ void bring(const GemmDenseFp8Params& params, i32 row, i32 column, int lane) {
     const GemmArguments& g = params.arguments;
-    ptx::mbarrier_wait(shared_.factors_empty, phase_ ^ 1);
+    ptx::mbarrier_wait(shared_.factors_empty + turn_.stage, turn_.phase ^ 1);
+    u64* const full = shared_.factors_full + turn_.stage;
     const bool row_box = rows && g.a_scale_boxes, column_box = columns && g.b_scale_boxes;
     if (lane == 0) {
       ptx::mbarrier_arrive_expect(
-          shared_.factors_full, (row_box ? Config::block_m * 4 : 0) + (column_box ? Config::block_n * 4 : 0));
-      if (row_box) ptx::tma_load_2d(shared_.tile_rows, &params.a_scale, shared_.factors_full, row, 0);
-      if (column_box)
-        ptx::tma_load_2d(shared_.tile_columns, &params.b_scale, shared_.factors_full, column, 0);
+          full, (row_box ? Config::block_m * 4 : 0) + (column_box ? Config::block_n * 4 : 0));
+      if (row_box) ptx::tma_load_2d(of_rows(), &params.a_scale, full, row, 0);
+      if (column_box) ptx::tma_load_2d(of_columns(), &params.b_scale, full, column, 0);
     }
-    if (rows && !row_box) load<Config::block_m>(shared_.tile_rows, g.a_scale, row, g.m, lane);
-    if (columns && !column_box) load<Config::block_n>(shared_.tile_columns, g.b_scale, column, g.n, lane);
-    ptx::copy_async_arrive(shared_.factors_full);
-    phase_ ^= 1;
+    if (rows && !row_box) load<Config::block_m>(of_rows(), g.a_scale, row, g.m, lane);
+    if (columns && !column_box) load<Config::block_n>(of_columns(), g.b_scale, column, g.n, lane);
+    ptx::copy_async_arrive(full);
+    turn_.advance();
   }
 
   /// One factor of all elements, which a thread reads once.
@@ -57,23 +57,31 @@ class TileFactors {
     if constexpr (Config::b_span == FactorSpan::tensor) one_ *= __ldg(g.b_scale);
   }
 
+  /// Leaves a tile to others.
+  __device__ __forceinline__ void skip() { turn_.advance(); }
+
   /// The current tile's.
   __device__ __forceinline__ FactorsOfTile wait() const {
-    if constexpr (any) ptx::mbarrier_wait(shared_.factors_full, phase_);
-    return {shared_.tile_rows, shared_.tile_columns, one_};
+    if constexpr (any) ptx::mbarrier_wait(shared_.factors_full + turn_.stage, turn_.phase);
+    return {of_rows(), of_columns(), one_};
   }
 
   /// This warp has read them, and has done with the tile.
   __device__ __forceinline__ void release(int lane) {
     if constexpr (any) {
       __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(shared_.factors_empty);
-      phase_ ^= 1;
+      if (lane == 0) ptx::mbarrier_arrive(shared_.factors_empty + turn_.stage);
+      turn_.advance();
     }
     __syncwarp();  // a loop that lanes of a warp enter one after another has no uniform registers
   }
 
  private:
+  __device__ __forceinline__ float* of_rows() const {
+    return shared_.tile_factors + turn_.stage * (Config::block_m + Config::block_n);
+  }
+  __device__ __forceinline__ float* of_columns() const { return of_rows() + Config::block_m; }
+
   template <int count>
   static __device__ __forceinline__ void load(float* to, const float* from, i32 first, i32 end, int lane) {
 #pragma unroll 4  // its warp has few registers
@@ -81,7 +89,7 @@ class TileFactors {
   }
 
   const DenseFp8Shared<Config>& shared_;
-  u32 phase_ = 0;
+  Ring<DenseFp8Shared<Config>::factor_slots> turn_{};
   float one_ = 1.0f;
 };
 

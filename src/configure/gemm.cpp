@@ -133,6 +133,18 @@ std::string requant_layout(const GemmTraits& traits) {
                      to_string(traits.requant ? traits.requant->layout : ScaleLayout::plain));
 }
 
+std::string schedule_name(GemmTile::Schedule schedule) {
+  switch (schedule) {
+    case GemmTile::Schedule::together:
+      break;
+    case GemmTile::Schedule::skewed:
+      return "Schedule::skewed";
+    case GemmTile::Schedule::in_turn:
+      return "Schedule::in_turn";
+  }
+  return "Schedule::together";
+}
+
 // Tiles of product columns that a block of the general kernel computes: a scale of D spans 32 or 128 of D's
 // columns, each made of two after SwiGLU.
 std::int64_t general_passes(const GemmTraits& traits) {
@@ -216,8 +228,10 @@ std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
 }
 
 std::string tile_name(const GemmTile& tile) {
-  return fmt::format("{}x{}{}{}", tile.m, tile.n, tile.parts > 1 ? fmt::format(" parts {}", tile.parts) : "",
-                     tile.k_split > 1 ? fmt::format(" k_split {}", tile.k_split) : "");
+  return fmt::format("{}x{}{}{}{}", tile.m, tile.n,
+                     tile.parts > 1 ? fmt::format(" parts {}", tile.parts) : "",
+                     tile.k_split > 1 ? fmt::format(" k_split {}", tile.k_split) : "",
+                     tile.schedule == GemmTile::Schedule::in_turn ? " in_turn" : "");
 }
 
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,
@@ -266,7 +280,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"block_n", std::int64_t{tile.n}},
       {"parts", std::int64_t{tile.parts}},
       {"k_split", std::int64_t{tile.k_split}},
-      {"skewed", tile.skewed},
+      {"schedule", schedule_name(tile.schedule)},
       {"next", next},
       {"stages", std::int64_t{tile.stages}},
       {"warpgroups", warpgroups},
@@ -281,8 +295,9 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   const int block_factors =
       has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.stages, tile.parts, is_plain_block(traits.a))
                          : 0;
-  configuration.shared_bytes = dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split,
-                                                      static_cast<int>(out_boxes), block_factors);
+  configuration.shared_bytes =
+      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, static_cast<int>(out_boxes),
+                             block_factors, tile.schedule == GemmTile::Schedule::in_turn);
   return configuration;
 }
 

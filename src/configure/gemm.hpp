@@ -55,9 +55,13 @@ struct GemmTraits {
 
 /// A tile of the Hopper kernel and the cost the model gives it.
 struct GemmTile {
+  /// What the warpgroups do at a time: products of one tile, all of them; in two parts of its columns, each
+  /// stored while the other multiplies; or tiles in turn, one stored while another multiplies.
+  enum class Schedule : std::uint8_t { together, skewed, in_turn };
+
   std::int16_t m = 0, n = 0;
-  std::int8_t parts = 1;         // of its columns, promoted one after another
-  bool skewed = false;           // two parts of its columns, each stored while the other multiplies
+  std::int8_t parts = 1;  // of its columns, promoted one after another
+  Schedule schedule = Schedule::together;
   std::int8_t k_split = 1;       // warpgroups that share 64 rows, each every second block of K
   std::int8_t stages = 0;        // of shared memory, each 128 of K
   std::int8_t out_boxes = 1;     // of output that a warp stages before it waits

@@ -10,34 +10,39 @@
 
 namespace mxjit::configure {
 
-// {m, n, parts, skewed, k_split, stages, out_boxes, ns of 128 of K, ns of a tile besides}
-inline constexpr std::array<GemmTile, 10> fast_tiles = {{{128, 256, 1, true, 1, 4, 2, 817, 1700},
-                                                         {128, 224, 1, true, 1, 4, 4, 735, 2000},
-                                                         {128, 192, 1, false, 1, 4, 3, 620, 1800},
-                                                         {128, 160, 1, true, 1, 5, 3, 520, 1600},
-                                                         {128, 128, 1, false, 1, 6, 2, 450, 1400},
-                                                         {64, 192, 1, false, 1, 6, 3, 330, 3500},
-                                                         {64, 128, 1, false, 1, 8, 2, 235, 900},
-                                                         {64, 96, 1, false, 1, 8, 3, 160, 1700},
-                                                         {64, 64, 1, false, 1, 12, 1, 113, 1700},
-                                                         {64, 32, 1, false, 2, 14, 1, 100, 1900}}};
-inline constexpr std::array<GemmTile, 10> promote_tiles = {{{192, 128, 1, false, 1, 4, 2, 613, 1800},
-                                                            {128, 256, 2, false, 1, 4, 1, 860, 2200},
-                                                            {128, 224, 2, false, 1, 4, 4, 765, 2000},
-                                                            {128, 160, 1, false, 1, 5, 5, 541, 1600},
-                                                            {128, 128, 1, false, 1, 6, 2, 450, 1400},
-                                                            {64, 192, 1, false, 1, 6, 3, 420, 5000},
-                                                            {64, 128, 1, false, 1, 8, 2, 300, 700},
-                                                            {64, 128, 1, false, 2, 7, 2, 240, 2100},
-                                                            {64, 64, 1, false, 1, 12, 1, 152, 1430},
-                                                            {64, 64, 1, false, 2, 12, 1, 108, 2340}}};
+using enum GemmTile::Schedule;
+
+// {m, n, parts, schedule, k_split, stages, out_boxes, ns of 128 of K, ns of a tile besides}
+inline constexpr std::array<GemmTile, 13> fast_tiles = {{{128, 256, 1, skewed, 1, 4, 2, 767, 2389},
+                                                         {128, 224, 1, skewed, 1, 4, 4, 664, 2857},
+                                                         {128, 192, 1, together, 1, 4, 3, 576, 2554},
+                                                         {128, 160, 1, skewed, 1, 5, 3, 510, 1439},
+                                                         {128, 160, 1, in_turn, 1, 5, 2, 510, 1439},
+                                                         {128, 192, 1, in_turn, 1, 5, 1, 576, 1200},
+                                                         {128, 128, 1, in_turn, 1, 6, 1, 401, 1452},
+                                                         {128, 128, 1, together, 1, 6, 2, 401, 1452},
+                                                         {64, 192, 1, together, 1, 6, 3, 233, 3425},
+                                                         {64, 128, 1, together, 1, 8, 2, 202, 1449},
+                                                         {64, 96, 1, together, 1, 8, 3, 157, 1592},
+                                                         {64, 64, 1, together, 1, 12, 1, 118, 1445},
+                                                         {64, 32, 1, together, 2, 14, 1, 109, 2041}}};
+inline constexpr std::array<GemmTile, 10> promote_tiles = {{{192, 128, 1, together, 1, 4, 2, 634, 1621},
+                                                            {128, 256, 2, together, 1, 4, 1, 865, 2922},
+                                                            {128, 224, 2, together, 1, 4, 4, 795, 1987},
+                                                            {128, 160, 1, together, 1, 5, 5, 543, 1495},
+                                                            {128, 128, 1, together, 1, 6, 2, 441, 1346},
+                                                            {64, 192, 1, together, 1, 6, 3, 406, 2810},
+                                                            {64, 128, 1, together, 1, 8, 2, 425, 1141},
+                                                            {64, 128, 1, together, 2, 7, 2, 205, 2857},
+                                                            {64, 64, 1, together, 1, 12, 1, 182, 1984},
+                                                            {64, 64, 1, together, 2, 12, 1, 122, 1984}}};
 // A part of the columns lies inside one 128-block of B.
-inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, false, 1, 4, 2, 640, 1800},
-                                                         {128, 256, 2, false, 1, 4, 1, 930, 2200},
-                                                         {128, 128, 1, false, 1, 6, 1, 490, 1400},
-                                                         {64, 128, 1, false, 2, 7, 2, 250, 1400},
-                                                         {64, 64, 1, false, 1, 12, 1, 180, 2180},
-                                                         {64, 64, 1, false, 2, 11, 1, 116, 2620}}};
+inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, together, 1, 4, 2, 571, 1975},
+                                                         {128, 256, 2, together, 1, 4, 1, 842, 3862},
+                                                         {128, 128, 1, together, 1, 6, 1, 447, 1839},
+                                                         {64, 128, 1, together, 2, 7, 2, 214, 2237},
+                                                         {64, 64, 1, together, 1, 12, 1, 201, 2406},
+                                                         {64, 64, 1, together, 2, 11, 1, 154, 2203}}};
 
 /// Waves of tiles, each as long as its arithmetic or as its operands take to arrive; all together no shorter
 /// than memory takes for operands and D, at 16 bits an element. In floating point, for extents of any size.
