@@ -263,6 +263,11 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   const std::int64_t out_boxes = !tma_store ? 0 : scales_only ? tile.out_boxes : 1;
   // Nor do single stores beside products on their way: they would spill.
   const bool next = promote && tile.k_split == 1 && scales_only && tma_store;
+  // Nor the widest tiles of one warpgroup: both compute one then.
+  const GemmTile::Schedule schedule =
+      tile.schedule == GemmTile::Schedule::in_turn && tile.n > 160 && !(scales_only && tma_store)
+          ? GemmTile::Schedule::together
+          : tile.schedule;
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";
@@ -280,7 +285,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"block_n", std::int64_t{tile.n}},
       {"parts", std::int64_t{tile.parts}},
       {"k_split", std::int64_t{tile.k_split}},
-      {"schedule", schedule_name(tile.schedule)},
+      {"schedule", schedule_name(schedule)},
       {"next", next},
       {"stages", std::int64_t{tile.stages}},
       {"warpgroups", warpgroups},

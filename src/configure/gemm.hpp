@@ -62,11 +62,12 @@ struct GemmTile {
   std::int16_t m = 0, n = 0;
   std::int8_t parts = 1;  // of its columns, promoted one after another
   Schedule schedule = Schedule::together;
-  std::int8_t k_split = 1;       // warpgroups that share 64 rows, each every second block of K
-  std::int8_t stages = 0;        // of shared memory, each 128 of K
-  std::int8_t out_boxes = 1;     // of output that a warp stages before it waits
-  std::int32_t block_ns = 0;     // 128 of K
-  std::int32_t overhead_ns = 0;  // a tile: what the next tile's loads do not hide
+  std::int8_t k_split = 1;    // warpgroups that share 64 rows, each every second block of K
+  std::int8_t stages = 0;     // of shared memory, each 128 of K
+  std::int8_t out_boxes = 1;  // of output that a warp stages before it waits
+  std::int32_t block_ns = 0;  // 128 of K
+  std::int32_t overhead_ns =
+      0;  // a tile, in turn the last one: what products and loads of the next do not hide
 };
 
 /// True where the Hopper kernel can take problems of `traits` with K > 0 on `profile`; else the general

@@ -147,15 +147,22 @@ TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
   const auto tile = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
     return gemm_tiles(traits)[static_cast<std::size_t>(choose_tile(traits, m, n, k, 132))];
   };
-  EXPECT_EQ(tile(8192, 8192, 8192).n, 256);
-  EXPECT_EQ(tile(4096, 7168, 5120).n, 256);
+  const auto in_turn = GemmTile::Schedule::in_turn;
+  EXPECT_EQ(tile(8192, 7168, 5120).schedule, in_turn);
+  EXPECT_EQ(tile(8192, 7168, 5120).n, 160);
+  EXPECT_EQ(tile(8192, 4096, 7168).n, 128);
+  EXPECT_EQ(tile(2048, 24576, 1536).schedule, in_turn);
+  EXPECT_NE(tile(512, 5120, 5120).schedule, in_turn);  // a tile each: nothing to alternate with
   EXPECT_EQ(tile(512, 5120, 5120).n, 160);
-  EXPECT_EQ(tile(16, 4096, 7168).k_split, 2);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
+  EXPECT_EQ(tile(256, 5120, 5120).m, 64);
+  EXPECT_EQ(tile(128, 24576, 1536).n, 128);
+  EXPECT_EQ(tile(16, 24576, 1536).n, 64);
   traits.accumulation = Accumulation::promote;
   EXPECT_EQ(tile(64, 4096, 7168).k_split, 2);
   EXPECT_EQ(tile(8192, 8192, 8192).m, 192);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
+  EXPECT_EQ(tile(8192, 5120, 5120).n, 160);
 }
 
 TEST(GemmConfigure, WhatHasNoKernelIsRefusedByField) {

@@ -115,7 +115,7 @@ TEST(TuningTable, PrintedAndReadAgainItIsTheSame) {
   TuningTable table;
   add(table, rowwise(512), "128x128");
   add(table, rowwise(16), "64x64");
-  add(table, rowwise(4096), "128x256", {"h20", 78});
+  add(table, rowwise(4096), "128x224", {"h20", 78});
   const std::string text = print(table);
   const TuningTable again = parse_tuning(text);
   EXPECT_EQ(print(again), text);
@@ -167,12 +167,12 @@ TEST(TuningTable, WhatThisLibraryDoesNotKnowIsLeftOut) {
 TEST(TuningTable, AddingKeepsWhatIsThereAndTargetsAreTold) {
   TuningTable own, other;
   add(own, rowwise(512), "128x128");
-  add(other, rowwise(512), "128x256");
-  add(other, rowwise(1024), "128x256");
+  add(other, rowwise(512), "128x224");
+  add(other, rowwise(1024), "128x224");
   EXPECT_EQ(own.add(other), 1U);
   const GemmTuning tuning = own.choices(h200);
   EXPECT_EQ(tile_of(rowwise(512), &tuning), "128x128");
-  EXPECT_EQ(tile_of(rowwise(1024), &tuning), "128x256");
+  EXPECT_EQ(tile_of(rowwise(1024), &tuning), "128x224");
   EXPECT_EQ(own.of_target("sm_90a").size(), 2U);
   EXPECT_TRUE(own.of_target("sm_100a").empty());
 }
