@@ -302,7 +302,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
                          : 0;
   configuration.shared_bytes =
       dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, static_cast<int>(out_boxes),
-                             block_factors, tile.schedule == GemmTile::Schedule::in_turn);
+                             block_factors, schedule == GemmTile::Schedule::in_turn);
   return configuration;
 }
 
