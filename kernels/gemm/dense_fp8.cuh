@@ -39,7 +39,7 @@ struct GemmDenseFp8 {
     for (int i = 0; i < Shared<Config>::factor_slots; ++i) {
       ptx::mbarrier_init(shared.factors_full + i, TileFactors<Config>::arrivals);
       ptx::mbarrier_init(shared.factors_empty + i, Shared<Config>::readers * 4);
-      if (Shared<Config>::in_turn) ptx::mbarrier_init(shared.turns + i, 4);
+      if (Shared<Config>::in_turn) ptx::mbarrier_init(shared.turns + i, Turn::arrivals);
     }
     ptx::mbarrier_init_fence();
   }

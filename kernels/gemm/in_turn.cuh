@@ -6,10 +6,35 @@
 #include "gemm/stages.cuh"
 #include "gemm/tile_factors.cuh"
 #include "gemm/tiles.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/registers.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 
 namespace mxjit {
+
+/// What one of two warpgroups does after the other, again and again. Every warp gives its part of a turn when
+/// it has had its own, so that none is left behind by more than the barrier can tell.
+class Turn {
+ public:
+  static constexpr u32 arrivals = 4;
+
+  /// Of `group`, 0, which is first, or 1.
+  __device__ __forceinline__ Turn(u64* turns, int group)
+      : own_(turns + group), other_(turns + (group ^ 1)), phase_(group == 0 ? 1 : 0) {}
+  __device__ __forceinline__ void wait() {
+    ptx::mbarrier_wait(own_, phase_);
+    phase_ ^= 1;
+  }
+  __device__ __forceinline__ void give(int lane) const {
+    if (lane == 0) ptx::mbarrier_arrive(other_);
+  }
+
+ private:
+  u64* own_;
+  u64* other_;
+  u32 phase_;
+};
 
 /// A warpgroup has all 128 rows of its tiles. It waits for its turn, which the other gives when it has seen
 /// the last stage of its own tile: the barrier of a stage tells a round from the next, not from later ones.
@@ -33,11 +58,10 @@ __device__ __forceinline__ void multiply_in_turn(const GemmDenseFp8Params& param
     ring.advance(rounds, beyond);
     tile_factors.skip();
   };
-  u32 turn_phase = group == 0 ? 1 : 0;  // the first turn is there
+  Turn turn(shared.turns, group);
   if (group == 1) skip();
   while (walk.valid()) {
-    ptx::mbarrier_wait(shared.turns + group, turn_phase);
-    turn_phase ^= 1;
+    turn.wait();
     float above[Config::block_n / 2], below[Config::block_n / 2];  // sums of 64 rows each
     int previous = 0;
     const auto multiply = [&](bool accumulate) {
@@ -53,7 +77,7 @@ __device__ __forceinline__ void multiply_in_turn(const GemmDenseFp8Params& param
     };
     multiply(false);
     for (int i = 1; i < k_blocks; ++i) multiply(true);
-    if (lane == 0) ptx::mbarrier_arrive(shared.turns + (group ^ 1));  // as every warp does
+    turn.give(lane);
     ptx::wgmma_wait<0>();
     ptx::wgmma_pin(above);
     ptx::wgmma_pin(below);

@@ -265,7 +265,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   const bool next = promote && tile.k_split == 1 && scales_only && tma_store;
   // Nor the widest tiles of one warpgroup: both compute one then.
   const GemmTile::Schedule schedule =
-      tile.schedule == GemmTile::Schedule::in_turn && tile.n > 160 && !(scales_only && tma_store)
+      tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 && !(scales_only && tma_store)
           ? GemmTile::Schedule::together
           : tile.schedule;
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
