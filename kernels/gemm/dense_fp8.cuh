@@ -1,9 +1,9 @@
 // Dense FP8 GEMM for Hopper: persistent, warp-specialised, wgmma on TMA-fed stages.
 //
-// One warp copies, others bring factors of rows and columns and of 128-blocks; warpgroups compute 64 rows
-// each of a block_m x block_n tile, or, k_split, every second block of K of as many rows, and add what they
-// have in a fixed order. Scales that are constant along K (one factor, or one a row) are applied in the
-// epilogue; 128-block scales at each promotion.
+// One warp copies, others bring factors of rows and columns and of 128-blocks. Warpgroups compute 64 rows
+// each of a block_m x block_n tile; or, k_split, every second block of K of as many rows, added up in a fixed
+// order; or whole tiles in turn. Scales that are constant along K (one factor, or one a row) are applied in
+// the epilogue; 128-block scales at each promotion.
 #pragma once
 
 #include "gemm/block_factors.cuh"
@@ -112,6 +112,7 @@ struct GemmDenseFp8 {
         factors.ask(ring.stage, row, column, kb);
       }
     }
+    ptx::copy_async_wait_all();
   }
 
   template <class Config>
@@ -120,6 +121,7 @@ struct GemmDenseFp8 {
     for (TileWalk<Config> walk(params.arguments.m, params.arguments.n); walk.valid(); walk.next())
       factors.bring(params, walk.tile_m() * Config::block_m, walk.tile_n() * Config::block_n,
                     static_cast<int>(threadIdx.x) % 32);
+    ptx::copy_async_wait_all();
   }
 
   template <class Config>
@@ -128,6 +130,8 @@ struct GemmDenseFp8 {
     constexpr int part_n = Config::block_n / Config::parts;
     constexpr int registers = Config::block_n / 2;
     static_assert(Config::parts <= 2);
+    // A warpgroup sees every round of a stage: the barrier tells a round from the next only.
+    static_assert(Config::stages % Config::k_split == 0);
 
     const GemmArguments& g = params.arguments;
     const int k_blocks = k_blocks_of(g);

@@ -53,11 +53,11 @@ struct DenseFp8Shared {
           : 0;
   static constexpr int row_groups = Config::block_m / 64;
   static constexpr bool in_turn = Config::schedule == Schedule::in_turn;
-  static constexpr int readers =
-      in_turn ? 1 : row_groups;                         // warpgroups that read a stage, or a tile's factors
-  static constexpr int factor_slots = in_turn ? 2 : 1;  // tiles whose factors are there at a time
-  static constexpr int out_bytes =                      // of 64 rows: four warps of 16
-      Config::out_boxes * 64 * dense_fp8_out_columns(Config::block_n) * 2;
+  // Warpgroups that read a stage, or a tile's factors; tiles whose factors are there at a time.
+  static constexpr int readers = in_turn ? 1 : row_groups;
+  static constexpr int factor_slots = in_turn ? 2 : 1;
+  // Of 64 rows: four warps of 16.
+  static constexpr int out_bytes = Config::out_boxes * 64 * dense_fp8_out_columns(Config::block_n) * 2;
   static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
                                        Config::out_boxes, block_factors, in_turn) == Config::shared_bytes);
 

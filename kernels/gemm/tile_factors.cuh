@@ -29,7 +29,7 @@ class TileFactors {
  public:
   static constexpr bool rows = Config::a_span == FactorSpan::row, columns = Config::b_span == FactorSpan::row;
   static constexpr bool any = rows || columns;
-  static constexpr int arrivals = 33;  // the copy engine's and a warp's own
+  static constexpr int arrivals = 1 + 32;  // with the copy engine's bytes, and of a warp's own copies
 
   explicit __device__ __forceinline__ TileFactors(const DenseFp8Shared<Config>& shared) : shared_(shared) {}
 

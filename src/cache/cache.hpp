@@ -72,6 +72,8 @@ class Cache {
                                    std::string_view problem = {});
   /// A layer's entry, or null: never compiles.
   std::shared_ptr<const Entry> find(const codegen::KernelDescriptor& descriptor);
+  /// False: compilation is forbidden.
+  bool compiles() const;
 
   /// Like get, and also makes sure that the writable root holds the entry. Returns true when it was compiled
   /// now. Throws Error(io) when it cannot be stored.

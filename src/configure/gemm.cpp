@@ -133,6 +133,14 @@ std::string requant_layout(const GemmTraits& traits) {
                      to_string(traits.requant ? traits.requant->layout : ScaleLayout::plain));
 }
 
+// Nothing is done to sums besides scaling them.
+bool scales_only(const GemmTraits& traits) {
+  return size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
+}
+
+// The copy engine stores D.
+bool stores_boxes(const GemmTraits& traits) { return traits.bulk_store && traits.d != DType::fp32; }
+
 std::string schedule_name(GemmTile::Schedule schedule) {
   switch (schedule) {
     case GemmTile::Schedule::together:
@@ -178,14 +186,22 @@ bool whole_pieces(const problem::Gemm& problem) {
   return !n.is_range() && n.max * static_cast<std::int64_t>(size_of(problem.d.tensor.dtype)) % 16 == 0;
 }
 
-// The tiles that problems with M in [low, high] can get: M counts by the 64 rows that every tile height is a
-// multiple of; where a tile is higher than M, each row that is loaded counts.
-void collect_tiles(const GemmTraits& traits, problem::Extent m, std::int64_t n, std::int64_t k, int sm_count,
-                   const GemmTuning* tuning, std::set<int>& chosen) {
+std::int64_t highest_tile(const GemmTraits& traits) {
   std::int64_t highest = 0;
   for (const GemmTile& tile : gemm_tiles(traits)) highest = std::max<std::int64_t>(highest, tile.m);
-  const std::int64_t low = std::max<std::int64_t>(m.min, 1);
-  for (std::int64_t rows = low; rows <= m.max; rows = rows <= highest ? rows + 1 : (rows + 63) / 64 * 64 + 1)
+  return highest;
+}
+
+// M as it matters to the choice of a tile: each row up to the height of the highest, 64 rows above it.
+std::int64_t counted_rows(const GemmTraits& traits, std::int64_t m) {
+  return m <= highest_tile(traits) ? m : (m + 63) / 64 * 64;
+}
+
+// The tiles that problems with M in [min, max] can get.
+void collect_tiles(const GemmTraits& traits, problem::Extent m, std::int64_t n, std::int64_t k, int sm_count,
+                   const GemmTuning* tuning, std::set<int>& chosen) {
+  for (std::int64_t rows = std::max<std::int64_t>(m.min, 1); rows <= m.max;
+       rows = counted_rows(traits, rows) + 1)
     chosen.insert(choose_tile(traits, rows, n, k, sm_count, tuning));
 }
 
@@ -240,12 +256,12 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
     if (const auto tuned = tuning->find(traits, m, n, k)) return *tuned;
   const std::span<const GemmTile> tiles = gemm_tiles(traits);
   constexpr std::int64_t any_rows = 512;  // what every M counts as where none may matter
-  if (traits.batch_invariant) m = any_rows;
+  m = counted_rows(traits, traits.batch_invariant ? any_rows : m);
   const std::int64_t k_blocks = (k + 127) / 128;
   int best = 0;
   double best_ns = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const double ns = modelled_ns(tiles[i], m, n, k_blocks, sm_count);
+    const double ns = modelled_ns(as_configured(traits, tiles[i]), m, n, k_blocks, sm_count);
     if (ns >= best_ns) continue;
     best_ns = ns;
     best = static_cast<int>(i);
@@ -253,21 +269,26 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
   return best;
 }
 
-Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile) {
+GemmTile as_configured(const GemmTraits& traits, GemmTile tile) {
+  // Where sums are more than scaled, or stored one by one, no registers are left for wide tiles of one
+  // warpgroup.
+  if (tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 &&
+      !(scales_only(traits) && stores_boxes(traits)))
+    tile.schedule = GemmTile::Schedule::together;
+  // Nor for more than one box at a time.
+  if (!stores_boxes(traits))
+    tile.out_boxes = 0;
+  else if (!scales_only(traits))
+    tile.out_boxes = 1;
+  return tile;
+}
+
+Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& chosen) {
+  const GemmTile tile = as_configured(traits, chosen);
   const bool promote = traits.accumulation != problem::Accumulation::fast || has_blocks(traits);
-  const bool tma_store = traits.bulk_store && traits.d != DType::fp32;
-  // What is done to sums besides scaling them leaves registers for one box at a time.
-  const bool scales_only =
-      size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
   const std::int64_t warpgroups = std::int64_t{tile.m} / 64 * tile.k_split;
-  const std::int64_t out_boxes = !tma_store ? 0 : scales_only ? tile.out_boxes : 1;
-  // Nor do single stores beside products on their way: they would spill.
-  const bool next = promote && tile.k_split == 1 && scales_only && tma_store;
-  // Nor the widest tiles of one warpgroup: both compute one then.
-  const GemmTile::Schedule schedule =
-      tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 && !(scales_only && tma_store)
-          ? GemmTile::Schedule::together
-          : tile.schedule;
+  // The next tile's products beside sums that are more than scaled, or stored one by one, would spill.
+  const bool next = promote && tile.k_split == 1 && scales_only(traits) && stores_boxes(traits);
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";
@@ -285,14 +306,14 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"block_n", std::int64_t{tile.n}},
       {"parts", std::int64_t{tile.parts}},
       {"k_split", std::int64_t{tile.k_split}},
-      {"schedule", schedule_name(schedule)},
+      {"schedule", schedule_name(tile.schedule)},
       {"next", next},
       {"stages", std::int64_t{tile.stages}},
       {"warpgroups", warpgroups},
       {"copy_registers", registers.copy},
       {"math_registers", registers.math},
-      {"tma_store", tma_store},
-      {"out_boxes", out_boxes},
+      {"tma_store", stores_boxes(traits)},
+      {"out_boxes", std::int64_t{tile.out_boxes}},
       {"raster", std::int64_t{8}},
   };
   configuration.threads = static_cast<int>((warpgroups + 1) * 128);
@@ -301,8 +322,8 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.stages, tile.parts, is_plain_block(traits.a))
                          : 0;
   configuration.shared_bytes =
-      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, static_cast<int>(out_boxes),
-                             block_factors, schedule == GemmTile::Schedule::in_turn);
+      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, tile.out_boxes, block_factors,
+                             tile.schedule == GemmTile::Schedule::in_turn);
   return configuration;
 }
 

@@ -66,8 +66,8 @@ struct GemmTile {
   std::int8_t stages = 0;     // of shared memory, each 128 of K
   std::int8_t out_boxes = 1;  // of output that a warp stages before it waits
   std::int32_t block_ns = 0;  // 128 of K
-  std::int32_t overhead_ns =
-      0;  // a tile, in turn the last one: what products and loads of the next do not hide
+  /// Of a tile, in turn of the last one: what products and loads of the next do not hide.
+  std::int32_t overhead_ns = 0;
 };
 
 /// True where the Hopper kernel can take problems of `traits` with K > 0 on `profile`; else the general
@@ -77,8 +77,10 @@ bool is_dense_fp8(const GemmTraits& traits, const Profile& profile);
 bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
 /// The tiles that problems of `traits` can get. Not empty.
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits);
-/// "128x256", "64x128 k_split 2": no other tile of a problem has it.
+/// "128x224", "64x128 k_split 2": no other tile of a problem has it.
 std::string tile_name(const GemmTile& tile);
+/// The tile as the kernel of these traits has it.
+GemmTile as_configured(const GemmTraits& traits, GemmTile tile);
 /// Index in gemm_tiles of the tile with the least modelled time; batch invariant, of one that M has no say
 /// in. What `tuning` knows of the problem goes before. Cheap: called for every launch. Extents of at least 1.
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,

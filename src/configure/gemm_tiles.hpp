@@ -31,19 +31,20 @@ inline constexpr std::array<GemmTile, 10> promote_tiles = {{{192, 128, 1, togeth
                                                             {128, 128, 1, together, 1, 6, 2, 441, 1346},
                                                             {64, 192, 1, together, 1, 6, 3, 406, 2810},
                                                             {64, 128, 1, together, 1, 8, 2, 425, 1141},
-                                                            {64, 128, 1, together, 2, 7, 2, 205, 2857},
+                                                            {64, 128, 1, together, 2, 6, 2, 205, 2857},
                                                             {64, 64, 1, together, 1, 12, 1, 182, 1984},
                                                             {64, 64, 1, together, 2, 12, 1, 122, 1984}}};
 // A part of the columns lies inside one 128-block of B.
 inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, together, 1, 4, 2, 571, 1975},
                                                          {128, 256, 2, together, 1, 4, 1, 842, 3862},
                                                          {128, 128, 1, together, 1, 6, 1, 447, 1839},
-                                                         {64, 128, 1, together, 2, 7, 2, 214, 2237},
+                                                         {64, 128, 1, together, 2, 6, 2, 214, 2237},
                                                          {64, 64, 1, together, 1, 12, 1, 201, 2406},
-                                                         {64, 64, 1, together, 2, 11, 1, 154, 2203}}};
+                                                         {64, 64, 1, together, 2, 10, 1, 154, 2203}}};
 
-/// Waves of tiles, each as long as its arithmetic or as its operands take to arrive; all together no shorter
-/// than memory takes for operands and D, at 16 bits an element. In floating point, for extents of any size.
+/// Waves of tiles, each as long as its arithmetic or as its operands take to arrive, and, in turn, no shorter
+/// than half of what a warpgroup is busy with a tile; all together no shorter than memory takes for operands
+/// and D, at 16 bits an element. In floating point, for extents of any size.
 inline double modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n, std::int64_t k_blocks,
                           int sm_count) {
   constexpr double bytes_per_ns = 145;  // into one multiprocessor
@@ -54,8 +55,9 @@ inline double modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n, 
   const double waves = std::ceil(tiles / sm_count);
   const double loads = (std::min<double>(rows, tile.m) + std::min<double>(columns, tile.n)) * 128;
   const double block_ns = std::max<double>(tile.block_ns, loads / bytes_per_ns);
-  const double stored = tile.schedule == in_turn ? 1 : waves;  // tiles whose end no products hide
-  const double work = waves * k / 128 * block_ns + stored * tile.overhead_ns;
+  const double products = k / 128 * block_ns, whole = products + tile.overhead_ns;
+  const double work =
+      tile.schedule == in_turn ? waves * std::max(products, whole / 2) + tile.overhead_ns : waves * whole;
   const double bytes = (rows + columns) * k + 2 * rows * columns;
   return std::max(work, bytes / memory_bytes_per_ns + memory_latency_ns + tile.overhead_ns);
 }

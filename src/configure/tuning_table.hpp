@@ -53,7 +53,7 @@ struct TuningTable {
 inline constexpr int tuning_format = 1;
 
 /// Leaves out devices, problems and tiles that this library does not know. Throws Error(io) with the reason
-/// for text that is no table, or one of another format.
+/// for text that is no table, Error(unsupported) for a table of another format.
 TuningTable parse_tuning(std::string_view json);
 /// The same bytes for the same table. parse_tuning(print(t)) equals t but for times, which are rounded to
 /// nanoseconds.

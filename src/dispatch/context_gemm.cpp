@@ -53,7 +53,16 @@ void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
 
 const configure::GemmTuning& Context::State::read_tuning() {
   // Before the lock: it may log.
-  auto choices = cache->tuning()->choices({std::string(profile.name), device->facts().sm_count});
+  configure::GemmTuning choices;
+  const auto table = cache->tuning();
+  const auto measured = table->devices.find({std::string(profile.name), device->facts().sm_count});
+  if (measured != table->devices.end())
+    for (const auto& [of, tuned] : measured->second.gemm) {
+      const configure::GemmTraits traits = configure::gemm_traits(tuned.problem);
+      const dispatch::GemmKey key{traits, static_cast<std::uint8_t>(tuned.tile)};
+      // A table may have come without the kernels that it names.
+      if (cache->compiles() || cache->find(descriptor(key, profile)) != nullptr) choices.set(of, tuned.tile);
+    }
   const std::scoped_lock lock(tuning_mutex_);
   if (tuning_.load(std::memory_order_relaxed) == nullptr) {
     own_tuning_ = std::move(choices);
@@ -65,19 +74,9 @@ const configure::GemmTuning& Context::State::read_tuning() {
 std::shared_ptr<const GemmPlan::State> Context::State::make_gemm_plan(const GemmOptions& options,
                                                                       const GemmArgs& args,
                                                                       const dispatch::GemmKey& key) {
-  codegen::KernelDescriptor wanted = descriptor(key, profile);
-  const std::string problem = problem::print(dispatch::problem_of(options, args));
-  std::shared_ptr<const cache::Entry> entry;
-  try {
-    entry = cache->get(wanted, problem);
-  } catch (const Error& error) {
-    // A tuning table may have come without the kernel that it names.
-    const dispatch::GemmKey modelled =
-        dispatch::gemm_key(key.traits, dispatch::check_gemm(options, args), profile);
-    if (error.code() != ErrorCode::compile_forbidden || modelled == key) throw;
-    wanted = descriptor(modelled, profile);
-    entry = cache->get(wanted, problem);
-  }
+  const codegen::KernelDescriptor wanted = descriptor(key, profile);
+  const std::shared_ptr<const cache::Entry> entry =
+      cache->get(wanted, problem::print(dispatch::problem_of(options, args)));
   const configure::Configuration& configuration = wanted.configuration;
   const driver::ScopedCurrent scope(*device);
   return std::make_shared<GemmPlan::State>(

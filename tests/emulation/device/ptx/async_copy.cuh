@@ -23,4 +23,6 @@ inline void copy_async_commit() {}
 template <int pending>
 void copy_async_wait() {}
 
+inline void copy_async_wait_all() {}
+
 }  // namespace mxjit::ptx
