@@ -1,12 +1,13 @@
-// Quantization of a matrix with a float scale a row, reading it once.
+// Quantization of a matrix with a float scale a row, reading it once; after RMSNorm, if asked for.
 //
 // A team of warps holds `rows` rows in registers: a warp, where a row is short enough, else the thread block.
-// Rows that are longer than registers hold are read twice, the second time from the cache.
+// Rows that are longer than registers hold are read twice, after RMSNorm three times, from the cache.
 #pragma once
 
 #include "quantize/conditional.cuh"
 #include "quantize/factors.cuh"
 #include "quantize/groups.cuh"
+#include "quantize/norm_rows.cuh"
 #include "quantize/panel.cuh"
 #include "quantize/params.cuh"
 #include "quantize/values.cuh"
@@ -17,6 +18,7 @@ template <class Config>
 struct RowsStaging {
   static constexpr int warps = Config::threads / 32;
   u32 maxima[Config::rows][warps];
+  double sums[Config::rows][warps];
   typename If<(Config::group_alignment > 0), GroupTable<Config::max_groups>>::type groups;
 };
 
@@ -152,6 +154,68 @@ struct QuantizeFp32Rows {
     return value;
   }
 
+  /// The inverse of the root of the mean of squares, whose sums the threads of a team have parts of.
+  template <class Config>
+  static __device__ __forceinline__ void invert(const Params& p, RowsStaging<Config>& staging,
+                                                double (&sum)[Config::rows]) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int r = 0; r < Config::rows; ++r) sum[r] = sum_over_warp(sum[r]);
+    if constexpr (Config::warps > 1) {
+      if (lane == 0) {
+#pragma unroll
+        for (int r = 0; r < Config::rows; ++r) staging.sums[r][threadIdx.x / 32] = sum[r];
+      }
+      __syncthreads();
+#pragma unroll
+      for (int r = 0; r < Config::rows; ++r)
+        sum[r] = sum_over_warp(lane < Config::warps ? staging.sums[r][lane] : 0.0);
+    }
+#pragma unroll
+    for (int r = 0; r < Config::rows; ++r) sum[r] = 1.0 / sqrt(sum[r] / static_cast<double>(p.n) + p.eps);
+  }
+
+  static __device__ __forceinline__ double sum_over_warp(double value) {
+#pragma unroll
+    for (u32 mask = 1; mask < 32; mask *= 2) value += ptx::shfl_xor(value, mask);
+    return value;
+  }
+
+  /// `count` units of x as they are stored, as load_units has them.
+  template <class Config, int count>
+  static __device__ __forceinline__ void load_stored_units(const Params& p, const Team<Config>& team,
+                                                           i64 element, StoredUnit<Config> (&to)[count]) {
+    using T = Team<Config>;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const i64 row = team.row + i / (count / Config::rows);
+      const i64 at = element + i64{i % (count / Config::rows) * T::threads} * T::unit;
+      load_stored<Config>(p.x, row * p.ld_x + at, row < p.m ? p.n - at : 0, (p.wide & wide_x) != 0, to[i]);
+    }
+  }
+
+  /// Those units after RMSNorm.
+  template <class Config, int count>
+  static __device__ __forceinline__ void normalize_units(const Params& p, const Team<Config>& team,
+                                                         i64 element, const double (&inverse)[Config::rows],
+                                                         const StoredUnit<Config> (&stored)[count],
+                                                         typename Team<Config>::Unit (&to)[count]) {
+    using T = Team<Config>;
+    const bool wide = reinterpret_cast<u64>(p.weight) % 16 == 0;
+#pragma unroll
+    for (int u = 0; u < count / Config::rows; ++u) {
+      const i64 at = element + i64{u * T::threads} * T::unit, left = p.n - at;
+      StoredUnit<Config> weight;
+      load_stored<Config>(p.weight, at, left, wide, weight);
+#pragma unroll
+      for (int r = 0; r < Config::rows; ++r) {
+        const int i = r * (count / Config::rows) + u;
+        const int columns = team.row + r >= p.m || left <= 0 ? 0 : left < 8 ? static_cast<int>(left) : 8;
+        normalize<Config>(stored[i], weight, inverse[r], columns, to[i]);
+      }
+    }
+  }
+
   template <class Config>
   static __device__ __forceinline__ float finish(const Params& p, i64 row, int thread, u32 amax) {
     const float factor = factor_of<Config::format, Config::rounding>(amax, p.amax_cap);
@@ -168,7 +232,23 @@ struct QuantizeFp32Rows {
     u32 amax[Config::rows];
     if constexpr (Config::held) {
       typename T::Unit x[Config::rows * Config::units];
-      load_units<Config>(p, team, i64{team.thread} * T::unit, x);
+      const i64 first = i64{team.thread} * T::unit;
+      if constexpr (Config::pre == Pre::rmsnorm) {
+        StoredUnit<Config> stored[Config::rows * Config::units];
+        load_stored_units<Config>(p, team, first, stored);
+        double inverse[Config::rows];
+#pragma unroll
+        for (int r = 0; r < Config::rows; ++r) {
+          inverse[r] = 0;
+#pragma unroll
+          for (int u = 0; u < Config::units; ++u)
+            inverse[r] += sum_of_squares<Config>(stored[r * Config::units + u]);
+        }
+        invert<Config>(p, staging, inverse);
+        normalize_units<Config>(p, team, first, inverse, stored, x);
+      } else {
+        load_units<Config>(p, team, first, x);
+      }
 #pragma unroll
       for (int r = 0; r < Config::rows; ++r) {
         typename N::Pair most = x[r * Config::units][0];
@@ -193,9 +273,29 @@ struct QuantizeFp32Rows {
       constexpr i64 step = T::threads * T::unit;
       typename T::Unit x[together];
       typename N::Pair most = {};
+      double inverse[1] = {0};
+      if constexpr (Config::pre == Pre::rmsnorm) {
+#pragma unroll 1
+        for (i64 at = team.thread * T::unit; at < p.n; at += together * step) {
+          StoredUnit<Config> stored[together];
+          load_stored_units<Config>(p, team, at, stored);
+#pragma unroll
+          for (int u = 0; u < together; ++u) inverse[0] += sum_of_squares<Config>(stored[u]);
+        }
+        invert<Config>(p, staging, inverse);
+      }
+      const auto load_again = [&](i64 at) {
+        if constexpr (Config::pre == Pre::rmsnorm) {
+          StoredUnit<Config> stored[together];
+          load_stored_units<Config>(p, team, at, stored);
+          normalize_units<Config>(p, team, at, inverse, stored, x);
+        } else {
+          load_units<Config>(p, team, at, x);
+        }
+      };
 #pragma unroll 1
       for (i64 at = team.thread * T::unit; at < p.n; at += together * step) {
-        load_units<Config>(p, team, at, x);
+        load_again(at);
 #pragma unroll
         for (int u = 0; u < together; ++u)
 #pragma unroll
@@ -206,7 +306,7 @@ struct QuantizeFp32Rows {
       const float factor = finish<Config>(p, team.row, team.thread, amax[0]);
 #pragma unroll 1
       for (i64 at = team.thread * T::unit; at < p.n; at += together * step) {
-        load_units<Config>(p, team, at, x);
+        load_again(at);
 #pragma unroll
         for (int u = 0; u < together; ++u) store<Config>(p, team.row, at + u * step, x[u], factor);
       }

@@ -54,6 +54,13 @@ constexpr bool turns_rows(bool transposed, bool computed, bool emit_high, bool g
   return transposed && (computed || emit_high || grouped);
 }
 
+/// A kernel that holds rows alone on chip makes the sums of RMSNorm, too.
+inline bool holds_normalized_rows(const problem::Quantize& problem) {
+  return is_normalized(problem) && problem.recipe.scaling == Scaling::fp32 &&
+         problem.recipe.block.kind == Block::Kind::row && !problem.axes.col &&
+         problem.input_layout == problem::InputLayout::row;
+}
+
 /// SwiGLU that needs few registers: no limit, nothing else to write or to find elsewhere.
 inline bool is_light(const problem::Quantize& problem) {
   const auto* swiglu = std::get_if<problem::Swiglu>(&problem.pre);

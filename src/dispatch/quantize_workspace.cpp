@@ -25,23 +25,22 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
     return checked.times(experts, std::max<std::int64_t>(ceil_div(extent, tile), 1));
   };
 
-  const bool normalized = options.pre == Pre::rmsnorm;
-  if (normalized) {
-    const std::int64_t lines = options.transposed_input ? n : m;
-    workspace.sum_bytes = words(experts, checked.times(lines, 2));
-    // A word for the grid, and one a line of tiles or pass.
-    workspace.progress_bytes = words(strips_of(lines) + 3, 1);
-  }
   const bool row = options.transposed_input ? options.axes.col : options.axes.row;
   const bool col = options.transposed_input ? options.axes.row : options.axes.col;
   const bool computed = options.pre != Pre::none, grouped = options.groups.count > 0;
   const bool spans = options.scaling == Scaling::fp32 && options.block.kind != Block::Kind::extents;
   const bool one = spans && options.block.kind == Block::Kind::tensor;
   // Rows alone are held on chip.
-  const bool passes =
-      one ||
-      (spans && (col || normalized ||
-                 configure::turns_rows(options.transposed_input, computed, options.emit_high, grouped)));
+  const bool held = spans && !one && !col &&
+                    !configure::turns_rows(options.transposed_input, computed, options.emit_high, grouped);
+  const bool normalized = options.pre == Pre::rmsnorm && !held;
+  if (normalized) {
+    const std::int64_t lines = options.transposed_input ? n : m;
+    workspace.sum_bytes = words(experts, checked.times(lines, 2));
+    // A word for the grid, and one a line of tiles or pass.
+    workspace.progress_bytes = words(strips_of(lines) + 3, 1);
+  }
+  const bool passes = spans && !held;
   if (one) {
     workspace.row_bytes = words(1, 1);
   } else if (passes) {

@@ -211,6 +211,40 @@ TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
 }
 
 // Whatever the size of the numbers, with and without eps; rows of zeros, of one NaN, of one infinity.
+// One float scale a row, which a kernel of its own holds on chip.
+Quantize float_rows() {
+  Quantize quantize;
+  quantize.recipe.scaling = Scaling::fp32;
+  quantize.recipe.rounding = Rounding::none;
+  quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+  return quantize;
+}
+
+TEST_F(FusionOnDevice, RmsNormOfRowsIsRightToTheBit) {
+  Random random(38);
+  Quantize quantize = float_rows();
+  for (const DType dtype : dtypes)
+    for (const std::int64_t n : {8, 100, 260, 520, 777, 1536, 2048, 5120, 9000})
+      for (const double eps : {0.0, 1e-6, 1e300}) {
+        if (small() && n > 800 && eps != 1e-6) continue;
+        quantize.input.dtype = dtype;
+        quantize.input.shape = {small() ? 9 : 517, n};
+        quantize.emit_high = n % 3 == 0;
+        quantize.pre = RmsNorm{eps};
+        const Problem problem = of(quantize);
+        for (const double deviation : {1e-30, 1.0, 1e30}) {
+          TensorMap inputs = make_inputs(problem, random);
+          inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
+          if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
+          expect_reference(problem, inputs);
+        }
+        TensorMap zeros = make_inputs(problem, random);
+        std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
+        expect_reference(problem, zeros);
+        expect_reference(problem, make_inputs(problem, random));
+      }
+}
+
 TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
   Random random(36);
   Quantize quantize;
@@ -241,6 +275,15 @@ TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
 TEST_F(FusionOnDevice, RmsNormOfLongRows) {
   Random random(37);
   Quantize quantize;
+  for (const std::int64_t n : {std::int64_t{24576}, std::int64_t{24577}, std::int64_t{49157}}) {
+    Quantize rows = float_rows();
+    rows.input.shape = {small() ? 2 : 300, n};
+    rows.pre = RmsNorm{};
+    const Problem problem = of(rows);
+    TensorMap inputs = make_inputs(problem, random);
+    inputs.at("x") = ordinary(DType::bf16, inputs.at("x").shape, 1.0, random);
+    expect_reference(problem, inputs);
+  }
   quantize.input.shape = small() ? problem::Shape{257, 49152} : problem::Shape{2000, 49153};
   quantize.pre = RmsNorm{};
   for (const bool col : {false, true}) {
