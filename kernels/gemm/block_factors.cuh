@@ -1,12 +1,12 @@
 // The factors of 128-blocks: from memory to the stages whose products they scale, and into the sums.
 //
-// Ordinary loads, asynchronous ones too, cost tensor cores some 20 cycles each, whatever they bring: the copy
-// engine brings what it can, and the rest comes in few loads.
+// Loads by threads cost the tensor cores some 20 cycles each, whatever they bring: the copy engine brings
+// what it can, and the rest comes in few loads.
 #pragma once
 
 #include "gemm/factor_spans.cuh"
 #include "gemm/stages.cuh"
-#include "ptx/async_copy.cuh"
+#include "ptx/mbarrier.cuh"
 #include "ptx/tma.cuh"
 
 namespace mxjit {
@@ -42,50 +42,53 @@ class BlockFactorLoads {
                                               int lane)
       : g_(g), shared_(shared), lane_(lane) {}
 
-  /// Asks for the factors of a stage of the tile at row and column, which has been read.
-  __device__ __forceinline__ void ask(int stage, i32 row, i32 column, int kb) {
+  /// Loads B's factors from block `kb` of K on, of the tile at `column`: while the stage is read, still.
+  __device__ __forceinline__ void load_chunk(i32 tile_column, int kb) {
+    if constexpr (Config::b_span == FactorSpan::tile) {
+      if (kb % dense_fp8_factor_chunk != 0) return;
+      const int part = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
+      const i32 column = tile_column + part * (Config::block_n / Config::parts);
+      const bool inside = part < Config::parts && column < g_.n && k * dense_fp8_block_k < g_.k;
+      of_chunk_ = inside ? __ldg(g_.b_scale + static_cast<i64>(column / 128) * g_.ld_b_scale + k) : 0.0f;
+    }
+  }
+
+  /// Hands factors over to a stage that has been read: those of A's rows from `row` on, and B's.
+  __device__ __forceinline__ void store(int stage, i32 row, int kb) {
     if constexpr (is_block(Config::a_span)) {
-      if (!BlockFactorBox<Config>::any || !g_.a_scale_boxes) ask_rows(stage, row, kb);
+      if (!BlockFactorBox<Config>::any || !g_.a_scale_boxes) store_rows(stage, row, kb);
     }
     if constexpr (Config::b_span == FactorSpan::tile) {
-      if (kb % dense_fp8_factor_chunk == 0) ask_chunk(column, kb);
+      if (kb % dense_fp8_factor_chunk == 0) {
+        const u32 chunk = chunk_++ % dense_fp8_factor_chunks;
+        if (lane_ < chunk_factors) shared_.b_factors[chunk * chunk_factors + lane_] = of_chunk_;
+      }
     }
-    ptx::copy_async_arrive(shared_.full + stage);
+    ptx::mbarrier_arrive(shared_.full + stage);
   }
 
  private:
-  __device__ __forceinline__ void ask_rows(int stage, i32 first_row, int kb) const {
+  static constexpr int chunk_factors = Config::parts * dense_fp8_factor_chunk;
+  static_assert(chunk_factors <= 32);
+
+  __device__ __forceinline__ void store_rows(int stage, i32 first_row, int kb) const {
     constexpr bool plain = Config::a_span == FactorSpan::block_plain;
     float* const to = shared_.a_factors + stage * DenseFp8Shared<Config>::stage_a_factors;
-#pragma unroll
-    for (int i = 0; i < Config::block_m / 32; ++i) {
-      const int in_tile = i * 32 + lane_;
-      const i32 row = first_row + in_tile;
+#pragma unroll 2  // its warp has few registers
+    for (int i = lane_; i < Config::block_m; i += 32) {
+      const i32 row = first_row + i;
       const i64 from = Config::a_span == FactorSpan::block_mn_major
                            ? static_cast<i64>(kb) * g_.ld_a_scale + row
                            : static_cast<i64>(plain ? row : row / 128) * g_.ld_a_scale + kb;
-      ptx::copy_async_4(to + (plain ? in_tile * 4 + kb % 4 : in_tile), g_.a_scale + from, row < g_.m);
+      to[plain ? i * 4 + kb % 4 : i] = row < g_.m ? __ldg(g_.a_scale + from) : 0.0f;
     }
-  }
-
-  // Of each part of the columns, those of a chunk of K.
-  __device__ __forceinline__ void ask_chunk(i32 tile_column, int kb) {
-    static_assert(Config::parts * dense_fp8_factor_chunk <= 32);
-    const int part = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
-    const i32 column = tile_column + part * (Config::block_n / Config::parts);
-    if (part < Config::parts)
-      ptx::copy_async_4(shared_.b_factors +
-                            chunk_ % dense_fp8_factor_chunks * (Config::parts * dense_fp8_factor_chunk) +
-                            lane_,
-                        g_.b_scale + static_cast<i64>(column / 128) * g_.ld_b_scale + k,
-                        column < g_.n && k * dense_fp8_block_k < g_.k);
-    ++chunk_;
   }
 
   const GemmArguments& g_;
   const DenseFp8Shared<Config>& shared_;
   int lane_;
   u32 chunk_ = 0;
+  float of_chunk_;
 };
 
 /// The products of a stage's block of K, scaled, become part of the sums. A thread has two rows of 16.

@@ -108,11 +108,11 @@ struct GemmDenseFp8 {
     for (TileWalk<Config> walk(g.m, g.n); walk.valid(); walk.next()) {
       const i32 row = walk.tile_m() * Config::block_m, column = walk.tile_n() * Config::block_n;
       for (int kb = 0; kb < k_blocks; ++kb, ring.advance()) {
+        factors.load_chunk(column, kb);
         ptx::mbarrier_wait(shared.empty + ring.stage, ring.phase ^ 1);
-        factors.ask(ring.stage, row, column, kb);
+        factors.store(ring.stage, row, kb);
       }
     }
-    ptx::copy_async_wait_all();
   }
 
   template <class Config>
@@ -121,7 +121,6 @@ struct GemmDenseFp8 {
     for (TileWalk<Config> walk(params.arguments.m, params.arguments.n); walk.valid(); walk.next())
       factors.bring(params, walk.tile_m() * Config::block_m, walk.tile_n() * Config::block_n,
                     static_cast<int>(threadIdx.x) % 32);
-    ptx::copy_async_wait_all();
   }
 
   template <class Config>

@@ -7,7 +7,6 @@
 #include "gemm/factor_spans.cuh"
 #include "gemm/params.cuh"
 #include "gemm/stages.cuh"
-#include "ptx/async_copy.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tma.cuh"
 
@@ -29,7 +28,7 @@ class TileFactors {
  public:
   static constexpr bool rows = Config::a_span == FactorSpan::row, columns = Config::b_span == FactorSpan::row;
   static constexpr bool any = rows || columns;
-  static constexpr int arrivals = 1 + 32;  // with the copy engine's bytes, and of a warp's own copies
+  static constexpr int arrivals = 1 + 32;  // with the copy engine's bytes, and of a warp that loads
 
   explicit __device__ __forceinline__ TileFactors(const DenseFp8Shared<Config>& shared) : shared_(shared) {}
 
@@ -47,7 +46,7 @@ class TileFactors {
     }
     if (rows && !row_box) load<Config::block_m>(of_rows(), g.a_scale, row, g.m, lane);
     if (columns && !column_box) load<Config::block_n>(of_columns(), g.b_scale, column, g.n, lane);
-    ptx::copy_async_arrive(full);
+    ptx::mbarrier_arrive(full);
     turn_.advance();
   }
 
@@ -85,7 +84,7 @@ class TileFactors {
   template <int count>
   static __device__ __forceinline__ void load(float* to, const float* from, i32 first, i32 end, int lane) {
 #pragma unroll 4  // its warp has few registers
-    for (int i = lane; i < count; i += 32) ptx::copy_async_4(to + i, from + first + i, first + i < end);
+    for (int i = lane; i < count; i += 32) to[i] = first + i < end ? __ldg(from + first + i) : 0.0f;
   }
 
   const DenseFp8Shared<Config>& shared_;

@@ -1,7 +1,6 @@
-// As kernels/ptx/async_copy.cuh.
+// As kernels/ptx/async_copy.cuh. A copy lands when its group is waited for, so that nobody counts on less.
 #pragma once
 
-#include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 
 namespace mxjit::ptx {
@@ -12,17 +11,9 @@ inline void copy_async_16(void* shared, const void* from, bool read) {
   *static_cast<Vector4*>(shared) = value;
 }
 
-inline void copy_async_4(void* shared, const void* from, bool read) {
-  *static_cast<u32*>(shared) = read ? emulation::load<u32>("cp.async", from) : 0;
-}
-
-inline void copy_async_arrive(u64* barrier) { emulation::arrive(barrier, 0); }
-
 inline void copy_async_commit() {}
 
 template <int pending>
 void copy_async_wait() {}
-
-inline void copy_async_wait_all() {}
 
 }  // namespace mxjit::ptx
