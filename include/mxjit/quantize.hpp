@@ -77,7 +77,8 @@ struct QuantizeArgs {
 
 /// Bytes of workspace that a call needs with these options and an input of this dtype and shape (pitch and
 /// data do not matter). It never falls as an extent grows: the largest input of a workload sizes it for all.
-/// 0 but for RMSNorm, and for float scales of columns and of the tensor. Throws Error(invalid_argument) as
+/// 0 but for RMSNorm, unless of rows with a float scale each, and for float scales of columns and of the
+/// tensor. Throws Error(invalid_argument) as
 /// quantize() does.
 MXJIT_API std::size_t workspace_size(const QuantizeOptions& options, const Tensor& x);
 

@@ -220,6 +220,22 @@ Quantize float_rows() {
   return quantize;
 }
 
+// Of small, ordinary and large numbers, of zeros and of any patterns.
+void expect_norms(const Quantize& quantize, Random& random) {
+  const Problem problem = of(quantize);
+  const DType dtype = quantize.input.dtype;
+  for (const double deviation : {1e-30, 1.0, 1e30}) {
+    TensorMap inputs = make_inputs(problem, random);
+    inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
+    if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
+    expect_reference(problem, inputs);
+  }
+  TensorMap zeros = make_inputs(problem, random);
+  std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
+  expect_reference(problem, zeros);
+  expect_reference(problem, make_inputs(problem, random));
+}
+
 TEST_F(FusionOnDevice, RmsNormOfRowsIsRightToTheBit) {
   Random random(38);
   Quantize quantize = float_rows();
@@ -231,17 +247,7 @@ TEST_F(FusionOnDevice, RmsNormOfRowsIsRightToTheBit) {
         quantize.input.shape = {small() ? 9 : 517, n};
         quantize.emit_high = n % 3 == 0;
         quantize.pre = RmsNorm{eps};
-        const Problem problem = of(quantize);
-        for (const double deviation : {1e-30, 1.0, 1e30}) {
-          TensorMap inputs = make_inputs(problem, random);
-          inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
-          if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
-          expect_reference(problem, inputs);
-        }
-        TensorMap zeros = make_inputs(problem, random);
-        std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
-        expect_reference(problem, zeros);
-        expect_reference(problem, make_inputs(problem, random));
+        expect_norms(quantize, random);
       }
 }
 
@@ -257,17 +263,7 @@ TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
         quantize.input.dtype = dtype;
         quantize.input_layout = layout;
         quantize.pre = RmsNorm{eps};
-        const Problem problem = of(quantize);
-        for (const double deviation : {1e-30, 1.0, 1e30}) {
-          TensorMap inputs = make_inputs(problem, random);
-          inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
-          if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
-          expect_reference(problem, inputs);
-        }
-        TensorMap zeros = make_inputs(problem, random);
-        std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
-        expect_reference(problem, zeros);
-        expect_reference(problem, make_inputs(problem, random));
+        expect_norms(quantize, random);
       }
 }
 
