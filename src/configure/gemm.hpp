@@ -86,7 +86,7 @@ GemmTile as_configured(const GemmTraits& traits, GemmTile tile);
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,
                 const GemmTuning* tuning = nullptr);
 
-Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& tile);
+Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& chosen);
 Configuration general_configuration(const GemmTraits& traits);
 
 /// How an operand is scaled, as traits say it.

@@ -49,7 +49,7 @@ inline double modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n, 
                           int sm_count) {
   constexpr double bytes_per_ns = 145;  // into one multiprocessor
   constexpr double memory_bytes_per_ns = 4100, memory_latency_ns = 500;
-  const double rows = static_cast<double>(m), columns = static_cast<double>(n);
+  const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
   const double k = static_cast<double>(k_blocks) * 128;
   const double tiles = std::ceil(rows / tile.m) * std::ceil(columns / tile.n);
   const double waves = std::ceil(tiles / sm_count);
