@@ -223,8 +223,6 @@ std::shared_ptr<const Entry> Cache::get(const codegen::KernelDescriptor& descrip
   return state_->get(descriptor, problem).entry;
 }
 
-bool Cache::compiles() const { return !state_->options.forbid_compile; }
-
 std::shared_ptr<const Entry> Cache::find(const codegen::KernelDescriptor& descriptor) {
   const Digest key = codegen::key(descriptor);
   if (auto entry = state_->find_in_memory(key)) {

@@ -72,8 +72,6 @@ class Cache {
                                    std::string_view problem = {});
   /// A layer's entry, or null: never compiles.
   std::shared_ptr<const Entry> find(const codegen::KernelDescriptor& descriptor);
-  /// False: compilation is forbidden.
-  bool compiles() const;
 
   /// Like get, and also makes sure that the writable root holds the entry. Returns true when it was compiled
   /// now. Throws Error(io) when it cannot be stored.
@@ -96,6 +94,9 @@ class Cache {
   /// before. Read once; a table that cannot be used costs a warning. Throws Error(invalid_argument) for an
   /// unsafe root.
   std::shared_ptr<const configure::TuningTable> tuning();
+  /// The table's choices for such devices; where compilation is forbidden, but for those whose kernels are in
+  /// no layer: a table may come without the kernels that it names.
+  configure::GemmTuning choices(const configure::Profile& profile, int sm_count);
   /// Changes the root's own table as it is now, and publishes it. One that cannot be read is set aside.
   /// Throws Error(io) when it cannot be stored.
   void change_tuning(const std::function<void(configure::TuningTable&)>& change);

@@ -3,6 +3,8 @@
 
 #include "cache/key_lock.hpp"
 #include "cache/state.hpp"
+#include "codegen/descriptor.hpp"
+#include "configure/gemm.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::cache {
@@ -47,6 +49,21 @@ configure::TuningTable Cache::State::tuning_of_root(std::vector<Bad>& bad) {
 }
 
 std::shared_ptr<const configure::TuningTable> Cache::tuning() { return state_->tuning(); }
+
+configure::GemmTuning Cache::choices(const configure::Profile& profile, int sm_count) {
+  const auto table = state_->tuning();
+  const auto is_there = [&](const configure::TunedGemm& tuned) {
+    const configure::GemmTraits traits = configure::gemm_traits(tuned.problem);
+    const auto& tile = configure::gemm_tiles(traits)[static_cast<std::size_t>(tuned.tile)];
+    return find({configure::dense_fp8_configuration(traits, tile), std::string(profile.target)}) != nullptr;
+  };
+  configure::GemmTuning made;
+  if (const auto found = table->devices.find({std::string(profile.name), sm_count});
+      found != table->devices.end())
+    for (const auto& [of, tuned] : found->second.gemm)
+      if (!state_->options.forbid_compile || is_there(tuned)) made.set(of, tuned.tile);
+  return made;
+}
 
 void Cache::change_tuning(const std::function<void(configure::TuningTable&)>& change) {
   auto& root = state_->root;

@@ -53,16 +53,7 @@ void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
 
 const configure::GemmTuning& Context::State::read_tuning() {
   // Before the lock: it may log.
-  configure::GemmTuning choices;
-  const auto table = cache->tuning();
-  const auto measured = table->devices.find({std::string(profile.name), device->facts().sm_count});
-  if (measured != table->devices.end())
-    for (const auto& [of, tuned] : measured->second.gemm) {
-      const configure::GemmTraits traits = configure::gemm_traits(tuned.problem);
-      const dispatch::GemmKey key{traits, static_cast<std::uint8_t>(tuned.tile)};
-      // A table may have come without the kernels that it names.
-      if (cache->compiles() || cache->find(descriptor(key, profile)) != nullptr) choices.set(of, tuned.tile);
-    }
+  auto choices = cache->choices(profile, device->facts().sm_count);
   const std::scoped_lock lock(tuning_mutex_);
   if (tuning_.load(std::memory_order_relaxed) == nullptr) {
     own_tuning_ = std::move(choices);

@@ -49,7 +49,7 @@ std::vector<Kernel> kernels_of(const problem::Problem& problem, const configure:
 
 std::vector<Kernel> kernels_of(const problem::Problem& problem, const configure::Profile& profile,
                                cache::Cache& cache) {
-  const configure::GemmTuning tuning = cache.tuning()->choices({std::string(profile.name), profile.sm_count});
+  const configure::GemmTuning tuning = cache.choices(profile, profile.sm_count);
   return kernels_of(problem, profile, &tuning);
 }
 
