@@ -46,10 +46,10 @@ class BlockFactorLoads {
   __device__ __forceinline__ void load_chunk(i32 tile_column, int kb) {
     if constexpr (Config::b_span == FactorSpan::tile) {
       if (kb % dense_fp8_factor_chunk != 0) return;
-      const int part = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
-      const i32 column = tile_column + part * (Config::block_n / Config::parts);
-      const bool inside = part < Config::parts && column < g_.n && k * dense_fp8_block_k < g_.k;
-      of_chunk_ = inside ? __ldg(g_.b_scale + static_cast<i64>(column / 128) * g_.ld_b_scale + k) : 0.0f;
+      const int block = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
+      const i32 row = tile_column / 128 + block;  // of the matrix of factors
+      const bool inside = lane_ < chunk_factors && row * 128 < g_.n && k * dense_fp8_block_k < g_.k;
+      of_chunk_ = inside ? __ldg(g_.b_scale + static_cast<i64>(row) * g_.ld_b_scale + k) : 0.0f;
     }
   }
 
@@ -68,7 +68,7 @@ class BlockFactorLoads {
   }
 
  private:
-  static constexpr int chunk_factors = Config::parts * dense_fp8_factor_chunk;
+  static constexpr int chunk_factors = dense_fp8_tile_blocks(Config::block_n) * dense_fp8_factor_chunk;
   static_assert(chunk_factors <= 32);
 
   __device__ __forceinline__ void store_rows(int stage, i32 first_row, int kb) const {
@@ -96,26 +96,24 @@ template <class Config>
 class Promotion {
  public:
   static_assert(Config::stages < dense_fp8_factor_chunks);  // a chunk is read before another takes its place
-  // A part of the columns lies inside one 128-block of B.
-  static_assert(Config::b_span != FactorSpan::tile || 128 % (Config::block_n / Config::parts) == 0);
 
   /// Of the strip of 16 rows.
   __device__ __forceinline__ Promotion(const DenseFp8Shared<Config>& shared, int strip, int lane)
       : a_(shared.a_factors + (strip * 16 + lane / 4) * row_factors), b_(shared.b_factors) {}
 
-  /// Reads the factors of a stage that has not been released.
-  __device__ __forceinline__ void read(int stage, int kb) {
+  /// Reads the factors of a stage that has not been released, for the tile at `column`.
+  __device__ __forceinline__ void read(int stage, int kb, i32 column) {
     if constexpr (!has_block_factors<Config>) return;
     const float* const a = a_ + stage * DenseFp8Shared<Config>::stage_a_factors + kb % row_factors;
     const u32 chunk = (first_chunk_ + kb / dense_fp8_factor_chunk) % dense_fp8_factor_chunks;
-    const float* const b =
-        b_ + chunk * (Config::parts * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
+    const float* const b = b_ + chunk * (tile_blocks * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
 #pragma unroll
-    for (int part = 0; part < Config::parts; ++part) {
-      const float of_b = Config::b_span == FactorSpan::tile ? b[part * dense_fp8_factor_chunk] : 1.0f;
+    for (int span = 0; span < spans; ++span) {
+      const int block = shifts ? (column % 128 + span * span_n) / 128 : span;
+      const float of_b = Config::b_span == FactorSpan::tile ? b[block * dense_fp8_factor_chunk] : 1.0f;
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        factor_[part][r] = (is_block(Config::a_span) ? a[r * 8 * row_factors] : 1.0f) * of_b;
+        factor_[span][r] = (is_block(Config::a_span) ? a[r * 8 * row_factors] : 1.0f) * of_b;
     }
   }
 
@@ -124,7 +122,7 @@ class Promotion {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       if constexpr (has_block_factors<Config>) {
-        sum[part * count + i] += factor_[part][i / 2 % 2] * partial[i];
+        sum[part * count + i] += factor_[(part * count + i) * 2 / span_n][i / 2 % 2] * partial[i];
       } else {
         sum[part * count + i] += partial[i];
       }
@@ -138,11 +136,19 @@ class Promotion {
 
  private:
   static constexpr int row_factors = DenseFp8Shared<Config>::row_factors;
+  static constexpr int tile_blocks = dense_fp8_tile_blocks(Config::block_n);
+  // Columns of the tile that lie in one 128-block of B, wherever the tile is.
+  static constexpr int span_n = 128 % Config::block_n == 0   ? Config::block_n
+                                : Config::block_n % 128 == 0 ? 128
+                                                             : 64;
+  static constexpr int spans = Config::block_n / span_n;
+  static constexpr bool shifts = span_n == 64 && spans > 1;  // tiles begin in the middle of a 128-block, too
+  static_assert(Config::b_span != FactorSpan::tile || spans * span_n == Config::block_n);
 
   const float* a_;
   const float* b_;
   u32 first_chunk_ = 0;
-  float factor_[Config::parts][2];
+  float factor_[spans][2];
 };
 
 }  // namespace mxjit

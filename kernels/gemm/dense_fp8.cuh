@@ -38,7 +38,7 @@ struct GemmDenseFp8 {
     }
     for (int i = 0; i < Shared<Config>::factor_slots; ++i) {
       ptx::mbarrier_init(shared.factors_full + i, TileFactors<Config>::arrivals);
-      ptx::mbarrier_init(shared.factors_empty + i, Shared<Config>::readers * 4);
+      ptx::mbarrier_init(shared.factors_empty + i, Shared<Config>::readers * 128);
       if (Shared<Config>::in_turn) ptx::mbarrier_init(shared.turns + i, Turn::arrivals);
     }
     ptx::mbarrier_init_fence();
@@ -187,7 +187,7 @@ struct GemmDenseFp8 {
           float partial[part_n / 2];
           const auto run_part = [&]<int part>() {
             products.issue(partial, ring.stage, part * part_n, false);
-            if (part == 0) promotion.read(ring.stage, k_part + i * Config::k_split);
+            if (part == 0) promotion.read(ring.stage, k_part + i * Config::k_split, column);
             if (in_shadow && part == 0 && i == 0) look_up();
             products.template finish<0>(partial);
             if (part == Config::parts - 1) products.release(ring.stage);
@@ -207,7 +207,7 @@ struct GemmDenseFp8 {
       store(RowsOfD<Config>(params.d, g, shared.boxes(strip), factors.wait().from(strip * 16, 0), row, column,
                             lane),
             sum);
-      factors.release(lane);
+      factors.release();
     }
     ptx::tma_store_wait_read<0>();
   }

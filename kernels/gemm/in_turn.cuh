@@ -90,7 +90,7 @@ __device__ __forceinline__ void multiply_in_turn(const GemmDenseFp8Params& param
     };
     store(rows_from(0), above);
     store(rows_from(64), below);
-    tile_factors.release(lane);
+    tile_factors.release();
     walk.next();
     skip();
   }

@@ -72,10 +72,13 @@ constexpr int dense_fp8_first_part(int block_n) {
 constexpr int dense_fp8_row_factors(bool a_plain) { return a_plain ? 4 : 1; }
 constexpr int dense_fp8_factor_chunk = 16, dense_fp8_factor_chunks = 16;
 
-/// How many of them there are.
-constexpr int dense_fp8_block_factors(int block_m, int stages, int parts, bool a_plain) {
+/// 128-blocks of B that a tile can lie in.
+constexpr int dense_fp8_tile_blocks(int block_n) { return (block_n + 127) / 128; }
+
+/// How many factors there are.
+constexpr int dense_fp8_block_factors(int block_m, int block_n, int stages, bool a_plain) {
   return stages * block_m * dense_fp8_row_factors(a_plain) +
-         parts * dense_fp8_factor_chunk * dense_fp8_factor_chunks;
+         dense_fp8_tile_blocks(block_n) * dense_fp8_factor_chunk * dense_fp8_factor_chunks;
 }
 
 /// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums;

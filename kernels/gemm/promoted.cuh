@@ -39,7 +39,7 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
     for (float& value : sum) value = 0.0f;
     // The first part of the block has been asked for.
     const auto promote_block = [&](int kb) {
-      promotion.read(ring.stage, kb);
+      promotion.read(ring.stage, kb, column);
       products.template finish<0>(partial);
       if constexpr (Config::parts == 2) {
         promotion.template add<0>(sum, partial);
@@ -70,7 +70,7 @@ __device__ __forceinline__ void multiply_promoted(const GemmDenseFp8Params& para
     products.wait(ring);
     products.issue(partial, ring.stage, 0, false);
     store_sum();
-    factors.release(lane);
+    factors.release();
   }
   ptx::tma_store_wait_read<0>();
 }

@@ -103,7 +103,7 @@ __device__ __forceinline__ void multiply_skewed(const GemmDenseFp8Params& params
     }
     run_ahead(false, k_blocks > 1);
     store(second_rows, second);
-    tile_factors.release(lane);
+    tile_factors.release();
   }
   ptx::tma_store_wait_read<0>();
 }

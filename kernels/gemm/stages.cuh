@@ -49,7 +49,7 @@ struct DenseFp8Shared {
   static constexpr int stage_a_factors = Config::block_m * row_factors;
   static constexpr int block_factors =
       has_block_factors<Config>
-          ? dense_fp8_block_factors(Config::block_m, Config::stages, Config::parts, row_factors > 1)
+          ? dense_fp8_block_factors(Config::block_m, Config::block_n, Config::stages, row_factors > 1)
           : 0;
   static constexpr int row_groups = Config::block_m / 64;
   static constexpr bool in_turn = Config::schedule == Schedule::in_turn;
@@ -118,12 +118,11 @@ struct Products {
   }
 
   /// Arrivals of a warpgroup that has read a stage: its products are done in all its warps at once, but each
-  /// warp reads factors by itself.
-  static constexpr int releases = has_block_factors<Config> ? 4 : 1;
+  /// thread reads factors by itself.
+  static constexpr int releases = has_block_factors<Config> ? 128 : 1;
 
   /// This warpgroup has read the stage.
   __device__ __forceinline__ void release(int stage) const {
-    if constexpr (has_block_factors<Config>) __syncwarp();
     if (lane % (128 / releases) == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 };

@@ -65,11 +65,10 @@ class TileFactors {
     return {of_rows(), of_columns(), one_};
   }
 
-  /// This warp has read them, and has done with the tile.
-  __device__ __forceinline__ void release(int lane) {
+  /// This thread has read them, and has done with the tile.
+  __device__ __forceinline__ void release() {
     if constexpr (any) {
-      __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(shared_.factors_empty + turn_.stage);
+      ptx::mbarrier_arrive(shared_.factors_empty + turn_.stage);
       turn_.advance();
     }
     __syncwarp();  // a loop that lanes of a warp enter one after another has no uniform registers

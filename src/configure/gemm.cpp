@@ -319,8 +319,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   configuration.threads = static_cast<int>((warpgroups + 1) * 128);
   configuration.min_blocks = 1;
   const int block_factors =
-      has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.stages, tile.parts, is_plain_block(traits.a))
-                         : 0;
+      has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.n, tile.stages, is_plain_block(traits.a)) : 0;
   configuration.shared_bytes =
       dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, tile.out_boxes, block_factors,
                              tile.schedule == GemmTile::Schedule::in_turn);

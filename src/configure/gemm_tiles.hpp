@@ -13,34 +13,37 @@ namespace mxjit::configure {
 using enum GemmTile::Schedule;
 
 // {m, n, parts, schedule, k_split, stages, out_boxes, ns of 128 of K, ns of a tile besides}
-inline constexpr std::array<GemmTile, 11> fast_tiles = {{{128, 192, 1, in_turn, 1, 5, 1, 592, 4433},
-                                                         {128, 160, 1, in_turn, 1, 5, 2, 500, 3106},
-                                                         {128, 128, 1, in_turn, 1, 6, 1, 399, 2733},
-                                                         {128, 224, 1, skewed, 1, 4, 4, 666, 2778},
-                                                         {128, 160, 1, skewed, 1, 5, 3, 504, 1420},
-                                                         {128, 128, 1, together, 1, 6, 2, 377, 1919},
-                                                         {64, 192, 1, together, 1, 6, 3, 280, 2025},
-                                                         {64, 128, 1, together, 1, 8, 2, 189, 1869},
-                                                         {64, 96, 1, together, 1, 8, 3, 154, 1674},
-                                                         {64, 64, 1, together, 1, 12, 1, 112, 1560},
-                                                         {64, 32, 1, together, 2, 14, 1, 109, 2049}}};
-inline constexpr std::array<GemmTile, 10> promote_tiles = {{{192, 128, 1, together, 1, 4, 2, 634, 1621},
-                                                            {128, 256, 2, together, 1, 4, 1, 865, 2922},
-                                                            {128, 224, 2, together, 1, 4, 4, 795, 1987},
-                                                            {128, 160, 1, together, 1, 5, 5, 543, 1495},
-                                                            {128, 128, 1, together, 1, 6, 2, 441, 1346},
-                                                            {64, 192, 1, together, 1, 6, 3, 406, 2810},
-                                                            {64, 128, 1, together, 1, 8, 2, 425, 1141},
-                                                            {64, 128, 1, together, 2, 6, 2, 205, 2857},
-                                                            {64, 64, 1, together, 1, 12, 1, 182, 1984},
-                                                            {64, 64, 1, together, 2, 12, 1, 122, 1984}}};
-// A part of the columns lies inside one 128-block of B.
-inline constexpr std::array<GemmTile, 6> block_tiles = {{{192, 128, 1, together, 1, 4, 2, 571, 1975},
-                                                         {128, 256, 2, together, 1, 4, 1, 842, 3862},
-                                                         {128, 128, 1, together, 1, 6, 1, 447, 1839},
-                                                         {64, 128, 1, together, 2, 6, 2, 214, 2237},
-                                                         {64, 64, 1, together, 1, 12, 1, 201, 2406},
-                                                         {64, 64, 1, together, 2, 10, 1, 154, 2203}}};
+inline constexpr std::array<GemmTile, 11> fast_tiles = {{{128, 192, 1, in_turn, 1, 5, 1, 614, 4043},
+                                                         {128, 160, 1, in_turn, 1, 5, 2, 492, 3505},
+                                                         {128, 128, 1, in_turn, 1, 6, 1, 392, 3585},
+                                                         {128, 224, 1, skewed, 1, 4, 4, 684, 2601},
+                                                         {128, 160, 1, skewed, 1, 5, 3, 495, 1950},
+                                                         {128, 128, 1, together, 1, 6, 2, 381, 2085},
+                                                         {128, 96, 1, together, 1, 7, 1, 296, 1560},
+                                                         {64, 192, 1, together, 1, 6, 3, 300, 1600},
+                                                         {64, 128, 1, together, 1, 8, 2, 203, 1535},
+                                                         {64, 96, 1, together, 1, 8, 3, 113, 2404},
+                                                         {64, 64, 1, together, 1, 12, 1, 122, 1524}}};
+inline constexpr std::array<GemmTile, 11> promote_tiles = {{{128, 256, 2, together, 1, 4, 1, 807, 3526},
+                                                            {128, 224, 2, together, 1, 4, 4, 732, 2901},
+                                                            {192, 128, 1, together, 1, 4, 2, 598, 1759},
+                                                            {128, 160, 1, together, 1, 5, 5, 500, 2299},
+                                                            {128, 128, 1, together, 1, 6, 2, 424, 1517},
+                                                            {128, 96, 1, together, 1, 7, 1, 327, 1996},
+                                                            {128, 64, 1, together, 1, 8, 1, 207, 2067},
+                                                            {64, 128, 1, together, 2, 6, 2, 209, 3831},
+                                                            {64, 96, 1, together, 2, 8, 1, 169, 3105},
+                                                            {64, 64, 1, together, 2, 12, 1, 128, 1995},
+                                                            {64, 32, 1, together, 2, 14, 1, 112, 1990}}};
+// Columns are a divisor of 128 or a multiple of 64: 128-blocks of B begin where 64 columns do.
+inline constexpr std::array<GemmTile, 8> block_tiles = {{{128, 256, 2, together, 1, 4, 1, 856, 3225},
+                                                         {192, 128, 1, together, 1, 4, 2, 581, 1975},
+                                                         {128, 192, 1, together, 1, 4, 1, 635, 2364},
+                                                         {128, 128, 1, together, 1, 6, 1, 459, 1714},
+                                                         {128, 64, 1, together, 1, 8, 1, 276, 2060},
+                                                         {64, 128, 1, together, 2, 6, 2, 223, 4199},
+                                                         {64, 64, 1, together, 2, 10, 1, 170, 2048},
+                                                         {64, 32, 1, together, 2, 12, 1, 166, 1200}}};
 
 /// Waves of tiles, each as long as its arithmetic or as its operands take to arrive, and, in turn, no shorter
 /// than half of what a warpgroup is busy with a tile; all together no shorter than memory takes for operands

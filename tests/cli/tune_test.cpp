@@ -98,7 +98,7 @@ TEST_F(Tune, ExplainSaysWhoChose) {
   };
   const nlohmann::json of_model = tile();
   EXPECT_EQ(of_model["tile"], nlohmann::json({{"by", "model"}}));
-  write_table("root", "64x192");
+  write_table("root", "128x96");
   const nlohmann::json of_table = tile();
   EXPECT_EQ(of_table["tile"]["by"], "table");
   EXPECT_EQ(of_table["tile"]["us"], 41.5);
@@ -115,7 +115,7 @@ TEST_F(Tune, ExplainSaysWhoChose) {
 }
 
 TEST_F(Tune, EmitPrintsTheTileOfTheTable) {
-  write_table("root", "64x192");
+  write_table("root", "128x96");
   const std::string out = tool({"emit", "gemm.json", "--arch", "sm_90a", "--cache", "root"}).out;
   EXPECT_NE(out.find("block_n = 192"), std::string::npos) << out;
   EXPECT_EQ(tool({"emit", "gemm.json", "--arch", "sm_90a", "--cache", "other"}).out.find("block_n = 192"),
@@ -137,7 +137,7 @@ TEST_F(Tune, PrewarmCompilesForCallsThatFindTheTableOrNot) {
         .json()["key"]
         .get<std::string>();
   };
-  write_table("root", "64x192");
+  write_table("root", "128x96");
   for (const char* problem : {"gemm.json", "range.json"}) {
     const std::set<std::string> with = keys(problem, "root"), without = keys(problem, "other");
     EXPECT_TRUE(with.contains(key_of("root"))) << problem;
@@ -148,7 +148,7 @@ TEST_F(Tune, PrewarmCompilesForCallsThatFindTheTableOrNot) {
 }
 
 TEST_F(Tune, BundlesAndImportsCarryTheTable) {
-  write_table("root", "64x192");
+  write_table("root", "128x96");
   const Ran exported = tool({"cache", "export", "b.bundle", "--cache", "root", "--json"});
   ASSERT_EQ(exported.status, 0) << exported.err;
   EXPECT_EQ(exported.json()["tuned"], 1);

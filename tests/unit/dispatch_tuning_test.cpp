@@ -66,17 +66,17 @@ TEST_F(TunedContext, CallsAndPlansGetTheTileOfTheTable) {
   start()->gemm(rowwise(), gemm_args(m, n, k), stream);
   const Names of_model = compiled_;
   ASSERT_EQ(of_model.size(), 1U);
-  tune("64x192", m);
-  ASSERT_NE(of_model, Names{"64x192"});
+  tune("128x96", m);
+  ASSERT_NE(of_model, Names{"128x96"});
   {
     const auto context = start();
     context->gemm(rowwise(), gemm_args(m, n, k), stream);
-    EXPECT_EQ(compiled_, Names{"64x192"});
+    EXPECT_EQ(compiled_, Names{"128x96"});
     context->gemm(rowwise(), gemm_args(m - 10, n, k), stream);  // as many rows of tiles
     context->plan(rowwise(), gemm_args(m, n, k)).launch(gemm_args(m, n, k), stream);
-    EXPECT_EQ(compiled_, Names{"64x192"});
+    EXPECT_EQ(compiled_, Names{"128x96"});
     context->gemm(rowwise(), gemm_args(m + 1, n, k), stream);
-    EXPECT_NE(compiled_, Names{"64x192"});
+    EXPECT_NE(compiled_, Names{"128x96"});
   }
   const auto plans = start();
   plans->plan(rowwise(), gemm_args(m, n, k));
@@ -85,7 +85,7 @@ TEST_F(TunedContext, CallsAndPlansGetTheTileOfTheTable) {
 
 TEST_F(TunedContext, ATableOfAnotherDeviceIsNotForThisOne) {
   start()->gemm(rowwise(), gemm_args(m, n, k), stream);
-  tune("64x192", m, 78);
+  tune("128x96", m, 78);
   start()->gemm(rowwise(), gemm_args(m, n, k), stream);
   EXPECT_EQ(compiled_, Names{});
 }
@@ -93,7 +93,7 @@ TEST_F(TunedContext, ATableOfAnotherDeviceIsNotForThisOne) {
 // A table that was shipped without the kernels that it names.
 TEST_F(TunedContext, WhereTheKernelOfTheTableIsMissingThatOfTheModelServes) {
   start()->gemm(rowwise(), gemm_args(m, n, k), stream);
-  tune("64x192", m);
+  tune("128x96", m);
   compiled_.clear();
   cache::Options options = test::rooted(folder_.root());
   options.forbid_compile = true;
@@ -105,7 +105,7 @@ TEST_F(TunedContext, WhereTheKernelOfTheTableIsMissingThatOfTheModelServes) {
 
 TEST_F(TunedContext, WithoutAUsableTableTheModelChooses) {
   start()->gemm(rowwise(), gemm_args(m, n, k), stream);
-  tune("64x192", m);
+  tune("128x96", m);
   std::ofstream(folder_.root() / "tuning.json") << "{";
   const test::Warnings warnings;
   const auto context = start();
@@ -133,11 +133,11 @@ TEST_F(TunedContext, ASinkMayCallAndHoldsUpNobody) {
 }
 
 TEST_F(TunedContext, LoadingLoadsWhatCallsAskFor) {
-  tune("64x192", m);
+  tune("128x96", m);
   {
     const auto context = start();
     context->load(problem::print(problem_of(rowwise(), gemm_args(m, n, k))));
-    EXPECT_EQ(compiled_, Names{"64x192"});
+    EXPECT_EQ(compiled_, Names{"128x96"});
     stub().capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     EXPECT_NO_THROW(context->gemm(rowwise(), gemm_args(m, n, k), stream));
     stub().capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -146,7 +146,7 @@ TEST_F(TunedContext, LoadingLoadsWhatCallsAskFor) {
 
 // The table is read once, by the first GEMM; a warm call opens no file.
 TEST_F(TunedContext, TheDiskIsAskedOnce) {
-  tune("64x192", m);
+  tune("128x96", m);
   test::FaultyFiles files;
   const auto context = ContextAccess::make(
       driver::DeviceContext::primary(driver::stub_api(), 0), std::make_shared<driver::Libraries>(),

@@ -156,11 +156,14 @@ TEST(GemmConfigure, TheModelPrefersWhatWasMeasuredFaster) {
   EXPECT_NE(tile(512, 5120, 5120).schedule, in_turn);  // a tile each: nothing to alternate with
   EXPECT_EQ(tile(512, 5120, 5120).n, 160);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
-  EXPECT_EQ(tile(256, 5120, 5120).m, 64);
+  EXPECT_EQ(tile(256, 5120, 5120).n, 96);
   EXPECT_EQ(tile(128, 24576, 1536).n, 128);
   EXPECT_EQ(tile(16, 24576, 1536).n, 64);
   traits.accumulation = Accumulation::promote;
   EXPECT_EQ(tile(64, 4096, 7168).k_split, 2);
+  EXPECT_EQ(tile(16, 4096, 7168).n, 32);
+  EXPECT_EQ(tile(128, 7168, 5120).m, 128);
+  EXPECT_EQ(tile(128, 7168, 5120).n, 64);
   EXPECT_EQ(tile(8192, 8192, 8192).m, 192);
   EXPECT_EQ(tile(512, 7168, 5120).n, 224);
   EXPECT_EQ(tile(8192, 5120, 5120).n, 160);
