@@ -53,11 +53,13 @@ struct PiecesInRing {
   Ring& ring;
   const u8* next;
   i64 pitch;
+  ptx::CopyTarget slots{&ring.slots[0][0][threadIdx.x]};
 
   __device__ __forceinline__ void ask(const Source& source, int i, bool whole) {
+    constexpr u32 slot_bytes = sizeof ring.slots[0][0];
 #pragma unroll
     for (int u = 0; u < Ring::units; ++u)
-      ptx::copy_async_16(&ring.slots[i % depth][u][threadIdx.x], next + source.offset(u), whole);
+      slots.copy_16((i % depth * Ring::units + u) * slot_bytes, next + source.offset(u), whole);
     ptx::copy_async_commit();
     next += pitch;
   }

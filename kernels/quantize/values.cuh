@@ -15,11 +15,13 @@ template <class Config>
 struct ValueStaging {
   static constexpr bool computed = Config::pre != Pre::none;
   static constexpr bool normalized = Config::pre == Pre::rmsnorm || Config::pre == Pre::rmsnorm_turned;
-  // Gates and ups, or x. A table of many groups leaves less, and so does a NormTile.
-  using Ring = PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads,
-                         Config::max_groups <= 512 ? 20
-                         : normalized              ? 12
-                                                   : 16>;
+  // Gates and ups, or x. A turned tile leaves less, and so do a table of many groups and a NormTile.
+  static constexpr int ring_kilobytes = !Config::col && !normalized && Config::max_groups == 1 ? 40
+                                        : Config::max_groups <= 512                            ? 20
+                                        : normalized                                           ? 12
+                                                                                               : 16;
+  using Ring =
+      PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads, ring_kilobytes>;
 
   typename If<normalized, NormTile<Config>>::type norm;
   typename If<computed, Ring>::type ring;

@@ -5,11 +5,19 @@
 
 namespace mxjit::ptx {
 
-inline void copy_async_16(void* shared, const void* from, bool read) {
-  Vector4 value{};
-  if (read) value = emulation::load<Vector4>("cp.async", from);
-  *static_cast<Vector4*>(shared) = value;
-}
+class CopyTarget {
+ public:
+  explicit CopyTarget(void* start) : start_(static_cast<u8*>(start)) {}
+
+  void copy_16(u32 offset, const void* from, bool read) const {
+    Vector4 value{};
+    if (read) value = emulation::load<Vector4>("cp.async", from);
+    *reinterpret_cast<Vector4*>(start_ + offset) = value;
+  }
+
+ private:
+  u8* start_;
+};
 
 inline void copy_async_commit() {}
 
