@@ -41,6 +41,7 @@ namespace {
 
 using driver::stub;
 
+using test::batched_gemm_args;
 using test::gemm_args;
 using test::row_args;
 using test::rowwise;
@@ -161,13 +162,7 @@ TEST_F(ContextOnStub, GemmWithoutOutputLaunchesNothingAndABatchOneByOne) {
   EXPECT_EQ(stub().launches, 0U);
   context->gemm(rowwise(), gemm_args(128, 512, 0), stream);  // D is still written
   EXPECT_EQ(stub().launches, 1U);
-  GemmArgs batch = gemm_args(128, 512, 256);
-  batch.a = tensor(0x10000000, DType::e4m3, {3, 128, 256});
-  batch.a_scale = tensor(0x20000000, DType::fp32, {3, 128});
-  batch.b = tensor(0x30000000, DType::e4m3, {3, 512, 256});
-  batch.b_scale = tensor(0x40000000, DType::fp32, {3, 512});
-  batch.d = tensor(0x50000000, DType::bf16, {3, 128, 512});
-  context->gemm(rowwise(), batch, stream);
+  context->gemm(rowwise(), batched_gemm_args(3, 128, 512, 256), stream);
   EXPECT_EQ(stub().launches, 4U);
 }
 
