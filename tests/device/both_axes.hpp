@@ -6,6 +6,7 @@
 #include <string>
 
 #include "device/guarded.hpp"
+#include "device/problems.hpp"
 #include "mxjit/error.hpp"
 #include "mxjit/quantize.hpp"
 
@@ -20,7 +21,7 @@ inline problem::Problem both_axes_problem(std::int64_t m, std::int64_t n) {
   problem::Quantize quantize;
   quantize.input.shape = {m, n};
   quantize.axes = {.row = true, .col = true};
-  return problem::with_defaults({.name = {}, .op = quantize});
+  return whole(quantize);
 }
 
 inline QuantizeArgs args_of(const GuardedProblem& guarded) {
