@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "configure/configure.hpp"
 #include "disassembler.hpp"
 #include "mxjit/error.hpp"
@@ -128,18 +128,7 @@ std::vector<codegen::KernelDescriptor> kernels_of_every_template() {
   return kernels;
 }
 
-class Entry : public testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      nvrtc_ = compile::Nvrtc::open();
-    } catch (const Error& error) {
-      GTEST_SKIP() << "no NVRTC here: " << error.what();
-    }
-  }
-
-  std::shared_ptr<compile::Nvrtc> nvrtc_;
-};
+class Entry : public test::WithNvrtc<> {};
 
 // `code` waits, and none of `accesses` comes before that.
 void expect_waits_first(const std::string& code, const std::string& wait, const std::string& release,
