@@ -7,7 +7,6 @@
 
 #include "device/guarded.hpp"
 #include "device/problems.hpp"
-#include "mxjit/error.hpp"
 #include "mxjit/quantize.hpp"
 
 namespace mxjit::device {
@@ -31,17 +30,6 @@ inline QuantizeArgs args_of(const GuardedProblem& guarded) {
           .s_row = tensors.at("s_row"),
           .q_col = tensors.at("q_col"),
           .s_col = tensors.at("s_col")};
-}
-
-template <typename Call>
-void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(error.argument(), argument) << error.what();
-  }
 }
 
 }  // namespace mxjit::device

@@ -16,6 +16,7 @@
 #include "dispatch/run.hpp"
 #include "mxjit/error.hpp"
 #include "unit/on_stub.hpp"
+#include "unit/refusal.hpp"
 
 namespace {
 // Allocations of this thread, counted while it asks for that.
@@ -42,23 +43,13 @@ namespace {
 using driver::stub;
 
 using test::batched_gemm_args;
+using test::expect_error;
 using test::gemm_args;
 using test::row_args;
 using test::rowwise;
 using test::tensor;
 
 constexpr CUstream stream = nullptr;
-
-template <typename Call>
-void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(error.argument(), argument) << error.what();
-  }
-}
 
 class ContextOnStub : public ::testing::Test {
  protected:
