@@ -7,7 +7,7 @@
 # its kernels in the bundle, and the last line says that nothing was launched. Fails when any of that does.
 set -u
 [ $# -ge 3 ] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
-program=$(realpath "$1") bundle=$(realpath "$2") trace=$(realpath "$3") count=${4:-1000}
+program=$(realpath "$(command -v "$1" || echo "$1")") bundle=$(realpath "$2") trace=$(realpath "$3") count=${4:-1000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

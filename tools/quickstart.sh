@@ -50,7 +50,7 @@ if ! setup_model; then
   MXJIT_REAL_SAFETENSORS=$work/model.safetensors
 fi
 run $mxjit quantize "$MXJIT_REAL_SAFETENSORS" $work/model-mxfp8.safetensors --recipe mxfp8
-say "And again, from the cache"
+say "And again: the same bytes"
 run $mxjit quantize "$MXJIT_REAL_SAFETENSORS" $work/again.safetensors --recipe mxfp8
 cmp $work/model-mxfp8.safetensors $work/again.safetensors
 note "the two files are equal to the byte"

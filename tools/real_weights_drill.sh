@@ -5,7 +5,7 @@
 # `mxjit quantize`, default mxfp8. Fetches nothing. Fails with 1 on a difference, with 3 where there is no GPU.
 set -u
 [ $# -ge 2 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
-program=$(realpath "$1") file=$(realpath "$2")
+program=$(realpath "$(command -v "$1" || echo "$1")") file=$(realpath "$2")
 shift 2
 [ $# -gt 0 ] || set -- mxfp8
 work=$(mktemp -d)

@@ -42,7 +42,8 @@ struct TuningTable {
   /// The choices for a kind of device; those of every kind with this profile.
   GemmTuning choices(const DeviceKind& kind) const;
   std::vector<GemmTuning> choices(std::string_view profile) const;
-  /// The class of a concrete problem's measurement. Throws as gemm_traits.
+  /// The class of a concrete problem's measurement, of a batch that of one matrix: they are launched one by
+  /// one. Throws as gemm_traits.
   static GemmClass class_of(const problem::Gemm& problem);
   /// Takes over what `other` has and this one lacks; returns how much.
   std::size_t add(const TuningTable& other);

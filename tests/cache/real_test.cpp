@@ -6,7 +6,7 @@
 #include <random>
 
 #include "codegen/target.hpp"
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "configure/configure.hpp"
 #include "mxjit/error.hpp"
 #include "problem/problem.hpp"
@@ -28,15 +28,8 @@ codegen::KernelDescriptor real_kernel(const std::string& target = "sm_90a") {
   return descriptor;
 }
 
-class RealTest : public testing::Test {
+class RealTest : public test::WithNvrtc<> {
  protected:
-  void SetUp() override {
-    try {
-      compile::Nvrtc::open();
-    } catch (const Error& error) {
-      GTEST_SKIP() << "no NVRTC here: " << error.what();
-    }
-  }
   Folder folder_;
 };
 
@@ -117,8 +110,8 @@ TEST_F(RealTest, A52BundlesOfTwoFoldersAreEqual) {
 TEST_F(RealTest, A27IdentityOfTheCompilerIsPartOfTheBuild) {
   Cache cache(rooted(folder_.root()));
   const auto entry = cache.get(real_kernel());
-  EXPECT_EQ(entry->compiler, compile::Nvrtc::open()->identity());
-  EXPECT_EQ(entry->build, compile::Nvrtc::open()->build());
+  EXPECT_EQ(entry->compiler, nvrtc_->identity());
+  EXPECT_EQ(entry->build, nvrtc_->build());
   EXPECT_NE(entry->build, "");
 }
 

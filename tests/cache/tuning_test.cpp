@@ -14,6 +14,7 @@ namespace {
 using configure::TuningTable;
 using test::Folder;
 using test::open;
+namespace fs = std::filesystem;
 
 problem::Gemm problem_of(std::int64_t m) {
   problem::Gemm gemm;
@@ -38,6 +39,21 @@ int tile_of(const TuningTable& table, std::int64_t m) {
   return found == device->second.gemm.end() ? -1 : found->second.tile;
 }
 
+// Puts `text` in the place of a sound table.
+void spoil(const Folder& folder, const std::string& text) {
+  Cache cache = open(folder);
+  tune(cache, 128, 3);
+  test::write_bytes(folder.root() / "tuning.json", text);
+}
+
+// The cache says once what is wrong with its table, and has no choices.
+void expect_no_table(Cache& cache, const std::string& warning) {
+  const test::Warnings warnings;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(cache.tuning()->empty());
+  ASSERT_EQ(warnings.count(), 1U);
+  EXPECT_NE(warnings.lines()[0].find(warning), std::string::npos) << warnings.lines()[0];
+}
+
 TEST(CacheTuning, WhatIsChangedIsReadByTheNextProcess) {
   const Folder folder;
   Cache cache = open(folder);
@@ -60,14 +76,9 @@ TEST(CacheTuning, WhatIsNoTableIsIgnoredWithOneWarningAndReplaced) {
        {std::string("{\"format\": 1"), std::string(R"({"format": "1", "devices": []})"), std::string(),
         std::string("\0\xff", 2)}) {
     const Folder folder;
-    Cache first = open(folder);
-    tune(first, 128, 3);
-    test::write_bytes(folder.root() / "tuning.json", text);
-    const test::Warnings warnings;
+    spoil(folder, text);
     Cache cache = open(folder);
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(cache.tuning()->empty());
-    ASSERT_EQ(warnings.count(), 1U);
-    EXPECT_NE(warnings.lines()[0].find("tuning.json"), std::string::npos) << warnings.lines()[0];
+    expect_no_table(cache, "tuning.json");
     ASSERT_EQ(cache.verify(true).bad.size(), 1U);
     EXPECT_EQ(test::read_bytes(folder.root() / "tuning.json"), text);  // whose it is may read it
     tune(cache, 256, 4);
@@ -81,14 +92,9 @@ TEST(CacheTuning, WhatIsNoTableIsIgnoredWithOneWarningAndReplaced) {
 TEST(CacheTuning, OfAnotherFormatIsLeftAloneAndNotChanged) {
   const Folder folder;
   const std::string text = R"({"format": 99, "devices": []})";
-  Cache first = open(folder);
-  tune(first, 128, 3);
-  test::write_bytes(folder.root() / "tuning.json", text);
-  const test::Warnings warnings;
+  spoil(folder, text);
   Cache cache = open(folder);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(cache.tuning()->empty());
-  ASSERT_EQ(warnings.count(), 1U);
-  EXPECT_NE(warnings.lines()[0].find("of format 99"), std::string::npos) << warnings.lines()[0];
+  expect_no_table(cache, "of format 99");
   try {
     tune(cache, 128, 3);
     ADD_FAILURE() << "no error";

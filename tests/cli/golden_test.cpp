@@ -1,7 +1,6 @@
 // Golden cases through the program: other people's bytes from problem.json and in.safetensors.
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
 
 #include "cli/tensor_file.hpp"
 #include "cli/tool.hpp"
@@ -10,13 +9,6 @@ namespace mxjit::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 // The goldens' E4M3 NaN may carry a sign; ours never does.
 std::string folded(const ReadFile& file, const std::string& name) {
@@ -37,13 +29,13 @@ TEST_F(Golden, SmallCasesOnTheCpuToTheByte) {
   for (const auto& folder : fs::directory_iterator(goldens)) {
     const fs::path problem = folder.path() / "problem.json", in = folder.path() / "in.safetensors";
     if (!fs::exists(problem) || !fs::exists(in) || fs::file_size(in) > 200'000) continue;
-    const auto expect = nlohmann::json::parse(text_of(folder.path() / "expect.json"));
-    const std::string op = nlohmann::json::parse(text_of(problem)).value("op", "");
+    const auto expect = nlohmann::json::parse(read(folder.path() / "expect.json"));
+    const std::string op = nlohmann::json::parse(read(problem)).value("op", "");
     if (expect["compare"] != "bytes" || op == "composite") continue;
     SCOPED_TRACE(folder.path().filename().string());
     const Ran ran = tool({"run", problem.string(), in.string(), "out.safetensors", "--device", "cpu"});
     ASSERT_EQ(ran.status, 0) << ran.err;
-    const ReadFile got(read("out.safetensors")), want(text_of(folder.path() / "expect.safetensors"));
+    const ReadFile got(read("out.safetensors")), want(read(folder.path() / "expect.safetensors"));
     for (const auto& [name, entry] : want.header.items()) {
       if (name == "__metadata__") continue;
       EXPECT_EQ(got.shape(name), want.shape(name)) << name;

@@ -122,16 +122,19 @@ TEST_F(Traces, ReplayOfAPrewarmedTraceCompilesNothing) {
 // with a compiler from one without.
 TEST_F(Traces, TheDrillOfADeployment) {
   if (skipped()) GTEST_SKIP() << why_;
-  const auto drill = [&](const std::string& bundle, const std::string& trace) {
-    const std::string command = "'" MXJIT_TESTS_DIR "/../tools/deployment_drill.sh' '" MXJIT_TOOL "' '" +
-                                path(bundle).string() + "' '" + path(trace).string() + "' >'" +
-                                path("drill.log").string() + "' 2>&1";
+  const auto drill = [&](const std::string& bundle, const std::string& trace,
+                         const std::string& program = MXJIT_TOOL) {
+    const std::string command = "PATH=\"$(dirname '" MXJIT_TOOL "'):$PATH\" '" MXJIT_TESTS_DIR
+                                "/../tools/deployment_drill.sh' '" +
+                                program + "' '" + path(bundle).string() + "' '" + path(trace).string() +
+                                "' >'" + path("drill.log").string() + "' 2>&1";
     return WEXITSTATUS(std::system(command.c_str()));
   };
   ASSERT_EQ(tool({"prewarm", "--trace", "trace.jsonl", "--cache", "root"}).status, 0);
   ASSERT_EQ(tool({"cache", "export", "whole.bundle", "--cache", "root"}).status, 0);
   EXPECT_EQ(drill("whole.bundle", "trace.jsonl"), 0) << read("drill.log");
   EXPECT_NE(read("drill.log").find("passed"), std::string::npos) << read("drill.log");
+  EXPECT_EQ(drill("whole.bundle", "trace.jsonl", "mxjit"), 0) << read("drill.log");
   EXPECT_NE(read("drill.log").find("\"replayed\": 1000"), std::string::npos) << read("drill.log");
   auto dual = nlohmann::json::parse(quantize_problem(256, 512));
   dual["axes"] = {"row", "col"};

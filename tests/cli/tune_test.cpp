@@ -17,6 +17,15 @@ std::string with_rows(const nlohmann::json& rows) {
   return problem.dump();
 }
 
+std::string batched(const nlohmann::json& count) {
+  auto problem = nlohmann::json::parse(tuned_problem);
+  for (const char* operand : {"a", "b"}) {
+    nlohmann::json& shape = problem[operand]["shape"];
+    shape.insert(shape.begin(), count);
+  }
+  return problem.dump();
+}
+
 class Tune : public ToolTest {
  protected:
   void SetUp() override {
@@ -71,6 +80,27 @@ TEST_F(Tune, RangesOfRowsAreMeasuredAtSomeOfThem) {
   // Those of one class count once: 1 to 16, and 600 with what has as many rows of tiles.
   EXPECT_EQ(rows({}), (std::vector<int>{1, 32, 64, 128, 256, 512, 600}));
   EXPECT_EQ(rows({"--rows", "48,500,9000"}), (std::vector<int>{48, 500}));
+}
+
+// The Hopper kernel takes the matrices of a batch one by one, so one is measured, and speaks for any number.
+TEST_F(Tune, OfABatchOneMatrixIsMeasured) {
+  write("three.json", batched(3));
+  write("some.json", batched({{"min", 0}, {"max", 8}}));
+  write("none.json", batched(0));
+  const auto plan = [&](std::vector<std::string> files) {
+    files.insert(files.begin(), {"tune", "--dry-run", "--json"});
+    return tool(files).json();
+  };
+  for (const char* file : {"three.json", "some.json"}) {
+    const nlohmann::json json = plan({file});
+    ASSERT_EQ(json["jobs"].size(), 1U) << file;
+    EXPECT_EQ(json["jobs"][0]["shape"], nlohmann::json({512, 5120, 5120}));
+    EXPECT_EQ(json["skipped"], nlohmann::json::array());
+  }
+  EXPECT_EQ(plan({"gemm.json", "three.json", "some.json"})["jobs"].size(), 1U);
+  const nlohmann::json of_none = plan({"none.json"});
+  EXPECT_EQ(of_none["jobs"], nlohmann::json::array());
+  EXPECT_EQ(of_none["skipped"][0]["reason"], "an extent is 0");
 }
 
 TEST_F(Tune, WithoutAGpuItSaysSo) {
@@ -188,6 +218,9 @@ TEST_F(Tune, MeasuresOnTheGpu) {
     EXPECT_EQ(kernel["outcome"], "hit");
   }
   EXPECT_EQ(json["kept"], kept);
+  write("batch.json", batched({{"min", 0}, {"max", 8}}));
+  const Ran of_batch = tool({"tune", "batch.json", "--margin", "0", "--cache", "root", "--json"});
+  EXPECT_EQ(of_batch.json()["failed"], 0) << of_batch.err;
   const Ran again =
       tool({"tune", "range.json", "--rows", "16,128,512", "--margin", "100", "--cache", "root", "--json"});
   EXPECT_EQ(again.json()["compiled"], 0);

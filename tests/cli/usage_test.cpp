@@ -4,11 +4,23 @@
 namespace mxjit::test {
 namespace {
 
-const std::vector<std::vector<std::string>> commands = {
-    {"run"},         {"quantize"},    {"prewarm"},         {"emit"},
-    {"replay"},      {"explain"},     {"doctor"},          {"bench"},
-    {"cache"},       {"cache", "ls"}, {"cache", "stats"},  {"cache", "verify"},
-    {"cache", "gc"}, {"cache", "rm"}, {"cache", "export"}, {"cache", "import"}};
+const std::vector<std::vector<std::string>> commands = {{"run"},
+                                                        {"quantize"},
+                                                        {"prewarm"},
+                                                        {"emit"},
+                                                        {"replay"},
+                                                        {"explain"},
+                                                        {"doctor"},
+                                                        {"bench"},
+                                                        {"tune"},
+                                                        {"cache"},
+                                                        {"cache", "ls"},
+                                                        {"cache", "stats"},
+                                                        {"cache", "verify"},
+                                                        {"cache", "gc"},
+                                                        {"cache", "rm"},
+                                                        {"cache", "export"},
+                                                        {"cache", "import"}};
 
 std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string>& more) {
   args.insert(args.end(), more.begin(), more.end());
@@ -97,6 +109,30 @@ TEST_F(Usage, BadValuesOfOptions) {
     const Ran ran = tool(args);
     EXPECT_EQ(ran.status, 2) << ::testing::PrintToString(args) << ran.err;
     EXPECT_TRUE(ran.err.starts_with("mxjit")) << ran.err;
+  }
+}
+
+// Where a command takes several, they may be named in any place, behind --problems or not.
+TEST_F(Usage, ProblemFilesAreNamedAlike) {
+  for (const std::string name : {"m16", "m512"}) {
+    nlohmann::json problem = {{"schema", 1}, {"op", "gemm"}};
+    problem["a"] = problem["b"] = {{"dtype", "e4m3"}, {"shape", {std::stoi(name.substr(1)), 1024}}};
+    write(name + ".json", problem.dump());
+  }
+  for (const auto& command :
+       {std::vector<std::string>{"prewarm", "--arch", "sm_90a"}, {"tune", "--rows", "16"}}) {
+    const auto listed = [&](const std::vector<std::string>& files) {
+      const Ran ran = tool(with(with(command, files), {"--dry-run", "--json", "--cache", "root"}));
+      EXPECT_EQ(ran.status, 0) << ran.err;
+      return ran.json();
+    };
+    const nlohmann::json one = listed({"m16.json"}), both = listed({"m16.json", "m512.json"});
+    EXPECT_NE(one, both);
+    EXPECT_EQ(listed({"--problems", "m16.json"}), one);
+    EXPECT_EQ(listed({"--problems", "m16.json", "m512.json"}), both);
+    EXPECT_EQ(listed({"m16.json", "--problems", "m512.json"}), both);
+    EXPECT_EQ(tool({command[0], "--dry-run", "--json"}).json()["error"]["argument"], "PROBLEM");
+    EXPECT_EQ(tool({command[0], "none.json", "--json"}).json()["error"]["argument"], "PROBLEM");
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/target.hpp"
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "configure/gemm.hpp"
 #include "disassembler.hpp"
 #include "mxjit/error.hpp"
@@ -32,16 +32,8 @@ GemmTraits traits(Accumulation accumulation, Form a, Form b, DType d = DType::bf
 
 std::string text(const Configuration& configuration) { return codegen::print({configuration, "sm_90a"}); }
 
-class GemmKernels : public testing::Test {
+class GemmKernels : public test::WithNvrtc<> {
  protected:
-  void SetUp() override {
-    try {
-      nvrtc_ = compile::Nvrtc::open();
-    } catch (const Error& error) {
-      GTEST_SKIP() << "no NVRTC here: " << error.what();
-    }
-  }
-
   compile::Compiled compile(const Configuration& configuration, const std::string& target = "sm_90a") {
     compile::Compiled compiled = nvrtc_->compile(compile::request({configuration, target}));
     EXPECT_EQ(compiled.resources.spill_bytes, 0) << target << ": " << text(configuration);
@@ -55,8 +47,6 @@ class GemmKernels : public testing::Test {
       compile(configuration);
     }
   }
-
-  std::shared_ptr<compile::Nvrtc> nvrtc_;
 };
 
 TEST_F(GemmKernels, FastTiles) { compile_tiles(traits(Accumulation::fast, Form::row, Form::row)); }

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "codegen/descriptor.hpp"
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "configure/configure.hpp"
 #include "mxjit/error.hpp"
 
@@ -37,18 +37,7 @@ struct Case {
   }
 };
 
-// Skips, with the reason, where there is no NVRTC.
-class KernelsTest : public testing::TestWithParam<Case> {
- protected:
-  void SetUp() override {
-    try {
-      nvrtc_ = compile::Nvrtc::open();
-    } catch (const Error& error) {
-      GTEST_SKIP() << "no NVRTC here: " << error.what();
-    }
-  }
-  std::shared_ptr<compile::Nvrtc> nvrtc_;
-};
+using KernelsTest = test::WithNvrtc<testing::TestWithParam<Case>>;
 
 class QuantizeKernels : public KernelsTest {};
 

@@ -1,5 +1,6 @@
 // NVRTC on a template of the tests' own. Skipped where there is no NVRTC.
 #include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,23 +19,13 @@
 namespace mxjit::compile {
 namespace {
 
-class NvrtcTest : public testing::Test {
+class NvrtcTest : public test::WithNvrtc<> {
  protected:
-  void SetUp() override {
-    try {
-      nvrtc_ = Nvrtc::open();
-    } catch (const Error& error) {
-      GTEST_SKIP() << "no NVRTC here: " << error.what();
-    }
-  }
-
   static Request tiny(const codegen::KernelDescriptor& descriptor) {
     Request made = request(descriptor);
     made.headers.push_back({"tiny/scale_add.cuh", test::sample_template});
     return made;
   }
-
-  std::shared_ptr<Nvrtc> nvrtc_;
 };
 
 TEST_F(NvrtcTest, CompilesForEveryTarget) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "codegen/target.hpp"
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "configure/moves.hpp"
 #include "mxjit/error.hpp"
 
@@ -15,16 +15,8 @@ namespace {
 
 using configure::Configuration;
 
-class OpsKernels : public testing::Test {
+class OpsKernels : public test::WithNvrtc<> {
  protected:
-  void SetUp() override {
-    try {
-      nvrtc_ = compile::Nvrtc::open();
-    } catch (const Error& error) {
-      GTEST_SKIP() << "no NVRTC here: " << error.what();
-    }
-  }
-
   void compile(const Configuration& configuration) {
     for (const std::string_view target : codegen::targets()) {
       const codegen::KernelDescriptor descriptor{configuration, std::string(target)};
@@ -33,8 +25,6 @@ class OpsKernels : public testing::Test {
       EXPECT_EQ(compiled.resources.stack_bytes, 0) << codegen::print(descriptor);
     }
   }
-
-  std::shared_ptr<compile::Nvrtc> nvrtc_;
 };
 
 // Every place of scales along both axes; formats and outputs take turns.

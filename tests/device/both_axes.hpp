@@ -6,7 +6,7 @@
 #include <string>
 
 #include "device/guarded.hpp"
-#include "mxjit/error.hpp"
+#include "device/problems.hpp"
 #include "mxjit/quantize.hpp"
 
 namespace mxjit::device {
@@ -20,7 +20,7 @@ inline problem::Problem both_axes_problem(std::int64_t m, std::int64_t n) {
   problem::Quantize quantize;
   quantize.input.shape = {m, n};
   quantize.axes = {.row = true, .col = true};
-  return problem::with_defaults({.name = {}, .op = quantize});
+  return whole(quantize);
 }
 
 inline QuantizeArgs args_of(const GuardedProblem& guarded) {
@@ -30,17 +30,6 @@ inline QuantizeArgs args_of(const GuardedProblem& guarded) {
           .s_row = tensors.at("s_row"),
           .q_col = tensors.at("q_col"),
           .s_col = tensors.at("s_col")};
-}
-
-template <typename Call>
-void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(error.argument(), argument) << error.what();
-  }
 }
 
 }  // namespace mxjit::device

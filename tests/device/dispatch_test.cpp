@@ -12,17 +12,18 @@
 #include "device/machine.hpp"
 #include "device/problems.hpp"
 #include "reference/reference.hpp"
+#include "unit/refusal.hpp"
 
 namespace mxjit::device {
 namespace {
 
 using problem::Problem;
+using test::expect_error;
 
 class DispatchOnDevice : public DeviceTest {};
 
 TEST_F(DispatchOnDevice, AColdKeyLeavesTheCaptureIntact) {
   const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
   Random random(20);
   const Problem problem = both_axes_problem(rows, columns);
   const TensorMap inputs = make_inputs(problem, random);
@@ -31,15 +32,15 @@ TEST_F(DispatchOnDevice, AColdKeyLeavesTheCaptureIntact) {
     GuardedProblem guarded(problem, inputs);
     const QuantizeArgs args = args_of(guarded);
     const auto context = machine.cold_context();
-    driver::check(api, api.stream_begin_capture(machine.stream(), mode), "cuStreamBeginCapture");
-    expect_error(ErrorCode::not_loaded, "stream",
-                 [&] { context->quantize(both_axes(), args, machine.stream()); });
-    // Another thread may load meanwhile, and then the same capture takes the launch.
-    std::jthread([&] { context->plan(both_axes(), args); }).join();
-    context->quantize(both_axes(), args, machine.stream());
-    const driver::OwnedGraphExec graph = driver::end_capture(api, machine.stream());
-    driver::check(api, api.graph_launch(graph.get(), machine.stream()), "cuGraphLaunch");
-    machine.synchronize();
+    machine.run(machine.captured(
+        [&] {
+          expect_error(ErrorCode::not_loaded, "stream",
+                       [&] { context->quantize(both_axes(), args, machine.stream()); });
+          // Another thread may load meanwhile, and then the same capture takes the launch.
+          std::jthread([&] { context->plan(both_axes(), args); }).join();
+          context->quantize(both_axes(), args, machine.stream());
+        },
+        mode));
     expect_equal(guarded.read(), reference::run(problem, inputs));
   }
 }
@@ -80,7 +81,6 @@ TEST_F(DispatchOnDevice, A49AForkedChildIsRefusedAndTheParentGoesOn) {
 
 TEST_F(DispatchOnDevice, ACaptureTakesAnotherShapeOfALoadedKernel) {
   const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
   Random random(21);
   const auto context = machine.cold_context();
   const Problem first = both_axes_problem(rows, columns);
@@ -91,12 +91,7 @@ TEST_F(DispatchOnDevice, ACaptureTakesAnotherShapeOfALoadedKernel) {
       both_axes_problem(5 * rows + 1, columns);  // another bucket: another plan, the same kernel
   const TensorMap inputs = make_inputs(second, random);
   GuardedProblem guarded(second, inputs);
-  driver::check(api, api.stream_begin_capture(machine.stream(), CU_STREAM_CAPTURE_MODE_GLOBAL),
-                "cuStreamBeginCapture");
-  guarded.launch(*context, machine.stream());
-  const driver::OwnedGraphExec graph = driver::end_capture(api, machine.stream());
-  driver::check(api, api.graph_launch(graph.get(), machine.stream()), "cuGraphLaunch");
-  machine.synchronize();
+  machine.run(machine.captured([&] { guarded.launch(*context, machine.stream()); }));
   expect_equal(guarded.read(), reference::run(second, inputs));
 }
 

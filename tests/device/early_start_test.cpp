@@ -109,7 +109,6 @@ class Chain {
 
 TEST_F(EarlyStarts, AChainGivesTheBytesOfLaunchesInOrder) {
   const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
   const auto in_order = machine.cold_context(), early = machine.cold_context();
   dispatch::ContextAccess::state(*early).start = driver::Start::early;
   for (const std::int64_t extent : backend_is_slow() || small() ? std::vector<std::int64_t>{128}
@@ -126,13 +125,11 @@ TEST_F(EarlyStarts, AChainGivesTheBytesOfLaunchesInOrder) {
       chain.launch(*early, machine.stream());
       EXPECT_EQ(chain.read(), expected) << repeat;
     }
-    driver::check(api, api.stream_begin_capture(machine.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                  "cuStreamBeginCapture");
-    chain.launch(*early, machine.stream());
-    const driver::OwnedGraphExec graph = driver::end_capture(api, machine.stream());
+    const driver::OwnedGraphExec graph = machine.captured([&] { chain.launch(*early, machine.stream()); },
+                                                          CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     for (int repeat = 0; repeat < (small() ? 1 : 10); ++repeat) {
       chain.dirty();
-      driver::check(api, api.graph_launch(graph.get(), machine.stream()), "cuGraphLaunch");
+      machine.run(graph);
       EXPECT_EQ(chain.read(), expected) << "replay " << repeat;
     }
   }
@@ -165,12 +162,9 @@ TEST_F(EarlyStarts, WhatFollowsAFillSeesIt) {
   };
   run();
   expect_twos();
-  driver::check(api, api.stream_begin_capture(machine.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                "cuStreamBeginCapture");
-  run();
-  const driver::OwnedGraphExec graph = driver::end_capture(api, machine.stream());
+  const driver::OwnedGraphExec graph = machine.captured(run, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   for (driver::DeviceBuffer* buffer : {&x, &s, &y}) buffer->fill(0, machine.stream());
-  driver::check(api, api.graph_launch(graph.get(), machine.stream()), "cuGraphLaunch");
+  machine.run(graph);
   expect_twos();
 }
 

@@ -1,16 +1,16 @@
-// Quantizations with an operation before them, and those that write the value before quantization, too.
+// Quantizations with an operation before them, and those that write the value before quantization, too: every
+// form, place, row length and grouping.
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
-#include <cstring>
-#include <optional>
+#include <cstddef>
+#include <string>
 #include <vector>
 
+#include "device/fusion_problems.hpp"
 #include "device/guarded.hpp"
 #include "device/machine.hpp"
 #include "device/problems.hpp"
-#include "mxjit/error.hpp"
 
 namespace mxjit::device {
 namespace {
@@ -19,121 +19,38 @@ using problem::InputLayout;
 using problem::Pre;
 using problem::Problem;
 using problem::Quantize;
-using problem::RmsNorm;
 using problem::Swiglu;
 
 class FusionOnDevice : public DeviceTest {};
 
-constexpr std::array dtypes = {DType::bf16, DType::fp16, DType::fp32};
-constexpr std::array axes_choices = {Axes{true, true}, Axes{true, false}, Axes{false, true}};
+// A part of the tests each, to run side by side: of one form of what happens before; of one choice of axes.
+class FusionOfPre : public DeviceTest, public testing::WithParamInterface<std::size_t> {
+ protected:
+  static Pre pre() { return all_pre()[GetParam()]; }
+};
+class FusionOfAxes : public DeviceTest, public testing::WithParamInterface<std::size_t> {
+ protected:
+  static Axes axes() { return axes_choices[GetParam()]; }
+};
 
-Problem of(Quantize quantize) { return problem::with_defaults({.name = {}, .op = std::move(quantize)}); }
+INSTANTIATE_TEST_SUITE_P(Every, FusionOfPre, testing::Range<std::size_t>(0, all_pre().size()),
+                         [](const auto& of) -> std::string {
+                           const Pre pre = all_pre()[of.param];
+                           const auto* swiglu = std::get_if<Swiglu>(&pre);
+                           if (swiglu == nullptr) return "rmsnorm";
+                           return std::string("swiglu") + (swiglu->interleave ? "_interleaved" : "") +
+                                  (swiglu->limit ? "_limited" : "");
+                         });
+INSTANTIATE_TEST_SUITE_P(Every, FusionOfAxes, testing::Range<std::size_t>(0, axes_choices.size()),
+                         [](const auto& of) -> std::string {
+                           const Axes axes = axes_choices[of.param];
+                           return axes.row && axes.col ? "both" : axes.row ? "row" : "col";
+                         });
 
-// Blocks that a group's end would cut are not.
-bool is_valid(const Problem& problem) {
-  try {
-    problem::validate(problem);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// What happens before, in every form.
-std::vector<Pre> all_pre() {
-  return {Swiglu{}, Swiglu{.interleave = true, .alpha = 1.0, .limit = {}},
-          Swiglu{.interleave = false, .alpha = 1.702, .limit = 7.0},
-          Swiglu{.interleave = true, .alpha = 1.702, .limit = 7.0}, RmsNorm{}};
-}
-
-// The recipes that differ in how bytes move.
-std::vector<problem::Recipe> recipes() {
-  std::vector<problem::Recipe> all;
-  for (const Block& block : {Block{.rows = 1, .cols = 32}, Block{.rows = 1, .cols = 128},
-                             Block{.rows = 32, .cols = 32}, Block{.rows = 128, .cols = 128}})
-    for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
-      problem::Recipe recipe;
-      recipe.block = block;
-      recipe.scale_layout = layout;
-      all.push_back(recipe);
-    }
-  problem::Recipe floats;
-  floats.scaling = Scaling::fp32;
-  floats.rounding = Rounding::none;
-  for (const Block& block : {Block{.rows = 1, .cols = 128}, Block{.rows = 128, .cols = 128}}) {
-    floats.block = block;
-    all.push_back(floats);
-  }
-  floats.scale_layout = ScaleLayout::mn_major;
-  all.push_back(floats);
-  floats.scale_layout = ScaleLayout::plain;
-  for (const Block::Kind kind : {Block::Kind::row, Block::Kind::tensor}) {
-    floats.block = {.kind = kind, .rows = 1, .cols = 1};
-    all.push_back(floats);
-  }
-  return all;
-}
-
-// Of every combination of `pre`, input, layout and y a recipe, axes and a shape in turn.
-std::vector<Problem> fusions(const std::vector<Pre>& pres) {
-  const auto all_recipes = recipes();
-  const std::vector<problem::Shape> shapes = {{129, 322}, {2, 65, 160}, {200, 256}, {1, 2},
-                                              {33, 130},  {3, 40, 34},  {384, 512}};
-  std::vector<Problem> all;
-  std::size_t turn = 0;
-  for (const Pre& pre : pres)
-    for (const DType dtype : dtypes)
-      for (const InputLayout layout : {InputLayout::row, InputLayout::col})
-        for (const bool high : {false, true})
-          for (const Axes& axes : axes_choices) {
-            Quantize quantize;
-            quantize.input.dtype = dtype;
-            quantize.input.shape = shapes[turn % shapes.size()];
-            quantize.input_layout = layout;
-            quantize.recipe = all_recipes[turn % all_recipes.size()];
-            quantize.axes = axes;
-            quantize.pre = pre;
-            quantize.emit_high = high;
-            all.push_back(of(quantize));
-            ++turn;
-          }
-  return supported(all);
-}
-
-// Numbers as activations have them: near nothing special, which is where most values lie near a middle.
-HostTensor ordinary(DType dtype, const std::vector<std::int64_t>& shape, double deviation, Random& random) {
-  HostTensor wide{.dtype = DType::fp32, .shape = shape, .bytes = {}};
-  std::normal_distribution<float> normal(0.0F, static_cast<float>(deviation));
-  HostTensor tensor{.dtype = dtype, .shape = shape, .bytes = {}};
-  const auto count = static_cast<std::size_t>(tensor.elements());
-  tensor.bytes.resize(count * size_of(dtype));
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = normal(random);
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    if (dtype == DType::fp32) {
-      std::memcpy(&tensor.bytes[4 * i], &bits, 4);
-    } else if (dtype == DType::bf16) {
-      const auto high = static_cast<std::uint16_t>(bits >> 16);
-      std::memcpy(&tensor.bytes[2 * i], &high, 2);
-    } else {
-      // An fp16 number with the same sign and mantissa, its exponent cut to those that fp16 has.
-      const int exponent = std::clamp(static_cast<int>(bits >> 23 & 0xFF) - 127 + 15, 1, 30);
-      const auto half = static_cast<std::uint16_t>(
-          (bits >> 31) << 15 | static_cast<unsigned>(exponent) << 10 | (bits >> 13 & 0x3FF));
-      std::memcpy(&tensor.bytes[2 * i], &half, 2);
-    }
-  }
-  return tensor;
-}
-
-TEST_F(FusionOnDevice, EveryForm) {
-  std::vector<Problem> problems = fusions(all_pre());
-  if (small()) {
-    std::vector<Problem> some;
-    for (std::size_t i = 0; i < problems.size(); i += 7) some.push_back(problems[i]);
-    problems = some;
-  }
+TEST_P(FusionOfPre, EveryForm) {
+  // Chosen before they are parted, so that recipes and shapes take turns over all forms.
+  std::vector<Problem> problems = thinned(fusions(all_pre()), 7);
+  std::erase_if(problems, [](const Problem& problem) { return std::get<Quantize>(problem.op).pre != pre(); });
   ASSERT_FALSE(problems.empty());
   prewarm(problems);
   Random random(31);
@@ -143,177 +60,6 @@ TEST_F(FusionOnDevice, EveryForm) {
     TensorMap inputs = make_inputs(problem, random);
     inputs.at("x") = ordinary(inputs.at("x").dtype, inputs.at("x").shape, 3.0, random);
     expect_reference(problem, inputs, {.extra_pitch = 16, .shift = 0, .dirt = 0xFF});
-  }
-}
-
-// Every value is the nearest bf16 number, wherever in the range of gates, and whatever alpha and limit are.
-TEST_F(FusionOnDevice, SwigluIsRightToTheBit) {
-  Random random(32);
-  Quantize quantize;
-  quantize.input.shape = small() ? problem::Shape{256, 512} : problem::Shape{1024, 1024};
-  quantize.axes = {.row = true, .col = true};
-  quantize.emit_high = true;
-  std::vector<Swiglu> forms;
-  for (const double alpha : {1.0, 1.702, -1.0, 0.0, 1e-3, 40.0, 1e300, -1e-300})
-    forms.push_back({.interleave = false, .alpha = alpha, .limit = {}});
-  for (const double limit : {7.0, 6.9, 1.0, 1e-300, 1e300})
-    forms.push_back({.interleave = false, .alpha = 1.702, .limit = limit});
-  forms.push_back({.interleave = false, .alpha = -1.3, .limit = 0.7});
-  for (const DType dtype : dtypes)
-    for (const Swiglu& swiglu : forms) {
-      quantize.input.dtype = dtype;
-      quantize.pre = swiglu;
-      const Problem problem = of(quantize);
-      for (const double deviation : {0.5, 3.0, 30.0}) {
-        TensorMap inputs = make_inputs(problem, random);
-        inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
-        expect_reference(problem, inputs);
-      }
-      expect_reference(problem, make_inputs(problem, random));
-    }
-}
-
-// An alpha of which 16 bits leave much to the rest, gates for which that counts most, and ups that bring the
-// values next to a middle between two bf16 numbers.
-TEST_F(FusionOnDevice, SwigluOfAnAlphaFarFromSixteenBits) {
-  constexpr std::array ups = {0x1.57f61p+0F, 0x1.5ad876p+0F, 0x1.5dbadcp+0F,
-                              0x1.5f2c1p+0F, 0x1.609d42p+0F, 0x1.620e76p+0F};
-  constexpr float gate = -0x1.5be0a6p+4F;
-  Quantize quantize;
-  quantize.input.dtype = DType::fp32;
-  quantize.input.shape = {1, 2 * 8 * static_cast<std::int64_t>(ups.size())};
-  quantize.pre = Swiglu{.interleave = true, .alpha = 0x1.62e58ep+1, .limit = {}};
-  quantize.emit_high = true;
-  const Problem problem = of(quantize);
-  Random random(40);
-  TensorMap inputs = make_inputs(problem, random);
-  for (std::size_t i = 0; i < 8 * ups.size(); ++i) {
-    std::memcpy(&inputs.at("x").bytes[8 * i], &gate, sizeof gate);
-    std::memcpy(&inputs.at("x").bytes[8 * i + 4], &ups[i % ups.size()], sizeof gate);
-  }
-  expect_reference(problem, inputs);
-}
-
-// Rows of gates whose pitch is a multiple of 16 bytes, where that of the rows of ups between them is not.
-TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
-  Random random(39);
-  for (const DType dtype : dtypes)
-    for (const std::int64_t m : {140, 250, 262}) {
-      Quantize quantize;
-      quantize.input.dtype = dtype;
-      quantize.input.shape = {m, 130};
-      quantize.input_layout = InputLayout::col;
-      quantize.axes = {.row = true, .col = true};
-      quantize.pre = Swiglu{.interleave = true, .alpha = 1.0, .limit = {}};
-      const Problem problem = of(quantize);
-      expect_reference(problem, make_inputs(problem, random));
-    }
-}
-
-// Whatever the size of the numbers, with and without eps; rows of zeros, of one NaN, of one infinity.
-// One float scale a row, which a kernel of its own holds on chip.
-Quantize float_rows() {
-  Quantize quantize;
-  quantize.recipe.scaling = Scaling::fp32;
-  quantize.recipe.rounding = Rounding::none;
-  quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
-  return quantize;
-}
-
-// Of small, ordinary and large numbers, of zeros and of any patterns.
-void expect_norms(const Quantize& quantize, Random& random) {
-  const Problem problem = of(quantize);
-  const DType dtype = quantize.input.dtype;
-  for (const double deviation : {1e-30, 1.0, 1e30}) {
-    TensorMap inputs = make_inputs(problem, random);
-    inputs.at("x") = ordinary(dtype, inputs.at("x").shape, deviation, random);
-    if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
-    expect_reference(problem, inputs);
-  }
-  TensorMap zeros = make_inputs(problem, random);
-  std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
-  expect_reference(problem, zeros);
-  expect_reference(problem, make_inputs(problem, random));
-}
-
-TEST_F(FusionOnDevice, RmsNormOfRowsIsRightToTheBit) {
-  Random random(38);
-  Quantize quantize = float_rows();
-  for (const DType dtype : dtypes)
-    for (const std::int64_t n : {8, 100, 260, 520, 777, 1536, 2048, 5120, 9000})
-      for (const double eps : {0.0, 1e-6, 1e300}) {
-        if (small() && n > 800 && eps != 1e-6) continue;
-        quantize.input.dtype = dtype;
-        quantize.input.shape = {small() ? 9 : 517, n};
-        quantize.emit_high = n % 3 == 0;
-        quantize.pre = RmsNorm{eps};
-        expect_norms(quantize, random);
-      }
-}
-
-TEST_F(FusionOnDevice, RmsNormIsRightToTheBit) {
-  Random random(36);
-  Quantize quantize;
-  quantize.input.shape = small() ? problem::Shape{130, 520} : problem::Shape{1024, 2048};
-  quantize.axes = {.row = true, .col = true};
-  quantize.emit_high = true;
-  for (const DType dtype : dtypes)
-    for (const InputLayout layout : {InputLayout::row, InputLayout::col})
-      for (const double eps : {0.0, 1e-6, 1.0, 1e300}) {
-        quantize.input.dtype = dtype;
-        quantize.input_layout = layout;
-        quantize.pre = RmsNorm{eps};
-        expect_norms(quantize, random);
-      }
-}
-
-// Rows so long that the last pass begins before the first one is over.
-TEST_F(FusionOnDevice, RmsNormOfLongRows) {
-  Random random(37);
-  Quantize quantize;
-  for (const std::int64_t n : {std::int64_t{24576}, std::int64_t{24577}, std::int64_t{49157}}) {
-    Quantize rows = float_rows();
-    rows.input.shape = {small() ? 2 : 300, n};
-    rows.pre = RmsNorm{};
-    const Problem problem = of(rows);
-    TensorMap inputs = make_inputs(problem, random);
-    inputs.at("x") = ordinary(DType::bf16, inputs.at("x").shape, 1.0, random);
-    expect_reference(problem, inputs);
-  }
-  quantize.input.shape = small() ? problem::Shape{257, 49152} : problem::Shape{2000, 49153};
-  quantize.pre = RmsNorm{};
-  for (const bool col : {false, true}) {
-    if (col && small()) continue;
-    quantize.axes.col = col;
-    const Problem problem = of(quantize);
-    TensorMap inputs = make_inputs(problem, random);
-    inputs.at("x") = ordinary(DType::bf16, inputs.at("x").shape, 1.0, random);
-    expect_reference(problem, inputs);
-  }
-}
-
-// Rows that a warp, a thread block and registers hold, and longer ones.
-TEST_F(FusionOnDevice, EveryRowLength) {
-  std::vector<Problem> problems;
-  for (const Pre& pre : all_pre())
-    for (const std::int64_t n : {1, 255, 2049, 8192, 16391, 32769, 40003}) {
-      Quantize quantize;
-      quantize.input.dtype = dtypes[problems.size() % dtypes.size()];
-      quantize.input.shape = {5, 2 * n};
-      quantize.recipe.scaling = Scaling::fp32;
-      quantize.recipe.rounding = Rounding::none;
-      quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
-      quantize.pre = pre;
-      quantize.emit_high = n % 2 == 1;
-      problems.push_back(of(quantize));
-    }
-  problems = supported(problems);
-  prewarm(problems);
-  Random random(35);
-  for (std::size_t i = 0; i < problems.size(); i += small() ? 3 : 1) {
-    expect_reference(problems[i], make_inputs(problems[i], random));
-    expect_reference(problems[i], make_inputs(problems[i], random),
-                     {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
   }
 }
 
@@ -329,50 +75,97 @@ TEST_F(FusionOnDevice, ValuesOfInputsAsTheyAre) {
   }
 }
 
-// In memory they are groups of columns.
-TEST_F(FusionOnDevice, GroupsOfTransposedInputs) {
-  Random random(38);
-  for (const int alignment : {128, 32, 1})
-    for (const std::int64_t count : {1, 5, 40})
-      for (const Axes& axes : axes_choices)
-        for (const problem::Recipe& recipe : recipes()) {
-          Quantize quantize;
-          quantize.input.dtype = dtypes[random() % dtypes.size()];
-          quantize.input.shape = {771, 200};
-          quantize.input_layout = InputLayout::col;
-          quantize.recipe = recipe;
-          quantize.axes = axes;
-          quantize.groups = problem::MGroups{.count = count, .alignment = alignment};
-          quantize.emit_high = random() % 4 == 0;
-          if (random() % 4 == 0) quantize.pre = all_pre()[random() % all_pre().size()];
-          const bool inside = recipe.block.kind == Block::Kind::row && axes.col;  // scales inside each group
-          if (small() && !inside && random() % 7 != 0) continue;
-          const Problem problem = of(quantize);
-          if (!is_valid(problem)) continue;
-          expect_reference(problem, make_inputs(problem, random));
-          expect_reference(problem, make_inputs(problem, random),
-                           {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
-        }
+// Rows that a warp, a thread block and registers hold, and longer ones.
+TEST_F(FusionOnDevice, EveryRowLength) {
+  std::vector<Problem> problems;
+  for (const Pre& pre : all_pre())
+    for (const std::int64_t n : {1, 255, 2049, 8192, 16391, 32769, 40003}) {
+      Quantize quantize = float_rows();
+      quantize.input.dtype = input_types[problems.size() % input_types.size()];
+      quantize.input.shape = {5, 2 * n};
+      quantize.pre = pre;
+      quantize.emit_high = n % 2 == 1;
+      problems.push_back(whole(quantize));
+    }
+  problems = supported(problems);
+  prewarm(problems);
+  Random random(35);
+  for (std::size_t i = 0; i < problems.size(); i += small() ? 3 : 1) {
+    expect_reference(problems[i], make_inputs(problems[i], random));
+    expect_reference(problems[i], make_inputs(problems[i], random),
+                     {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
+  }
+}
+
+// Rows of gates whose pitch is a multiple of 16 bytes, where that of the rows of ups between them is not.
+TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
+  Random random(39);
+  for (const DType dtype : input_types)
+    for (const std::int64_t m : {140, 250, 262}) {
+      Quantize quantize;
+      quantize.input.dtype = dtype;
+      quantize.input.shape = {m, 130};
+      quantize.input_layout = InputLayout::col;
+      quantize.axes = {.row = true, .col = true};
+      quantize.pre = Swiglu{.interleave = true, .alpha = 1.0, .limit = {}};
+      const Problem problem = whole(quantize);
+      expect_reference(problem, make_inputs(problem, random));
+    }
 }
 
 // Rows of groups are rows as any others to what happens before.
-TEST_F(FusionOnDevice, Groups) {
-  Random random(34);
-  for (const Pre& pre : all_pre())
-    for (const int alignment : {128, 32, 1})
-      for (const problem::Recipe& recipe : recipes()) {
-        Quantize quantize;
-        quantize.input.shape = {515, 320};
-        quantize.recipe = recipe;
-        quantize.axes = axes_choices[random() % 3];
-        quantize.groups = problem::MGroups{.count = 5, .alignment = alignment};
-        quantize.pre = pre;
-        quantize.emit_high = random() % 2 == 0;
-        const Problem problem = of(quantize);
-        if (!is_valid(problem)) continue;
-        if (small() && random() % 6 != 0) continue;
-        if (is_supported(problem)) expect_reference(problem, make_inputs(problem, random));
+TEST_P(FusionOfPre, Groups) {
+  Random random(34 + GetParam());
+  std::vector<Problem> problems;
+  for (const int alignment : {128, 32, 1})
+    for (const problem::Recipe& recipe : fusion_recipes()) {
+      Quantize quantize;
+      quantize.input.shape = {515, 320};
+      quantize.recipe = recipe;
+      quantize.groups = problem::MGroups{.count = 5, .alignment = alignment};
+      quantize.pre = pre();
+      quantize.emit_high = random() % 2 == 0;
+      // The first axes, from any on, across which no group's end cuts a block.
+      for (std::size_t axes = random() % 3, end = axes + 3; axes < end; ++axes) {
+        quantize.axes = axes_choices[axes % 3];
+        const Problem problem = whole(quantize);
+        if (!is_valid(problem) || !is_supported(problem)) continue;
+        problems.push_back(problem);
+        break;
       }
+    }
+  problems = thinned(problems, 6);
+  prewarm(problems);
+  for (const Problem& problem : problems) expect_reference(problem, make_inputs(problem, random));
+}
+
+// In memory they are groups of columns.
+TEST_P(FusionOfAxes, GroupsOfTransposedInputs) {
+  Random random(38 + GetParam());
+  std::vector<Problem> problems;
+  int others = 0;
+  for (const int alignment : {128, 32, 1})
+    for (const std::int64_t count : {1, 5, 40})
+      for (const problem::Recipe& recipe : fusion_recipes()) {
+        Quantize quantize;
+        quantize.input.dtype = input_types[random() % input_types.size()];
+        quantize.input.shape = {771, 200};
+        quantize.input_layout = InputLayout::col;
+        quantize.recipe = recipe;
+        quantize.axes = axes();
+        quantize.groups = problem::MGroups{.count = count, .alignment = alignment};
+        quantize.emit_high = random() % 4 == 0;
+        if (random() % 4 == 0) quantize.pre = all_pre()[random() % all_pre().size()];
+        const Problem problem = whole(quantize);
+        if (!is_valid(problem)) continue;
+        const bool inside = recipe.block.kind == Block::Kind::row && axes().col;  // scales inside each group
+        if (!small() || inside || others++ % 5 == 0) problems.push_back(problem);
+      }
+  prewarm(problems);
+  for (const Problem& problem : problems) {
+    expect_reference(problem, make_inputs(problem, random));
+    expect_reference(problem, make_inputs(problem, random), {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
+  }
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ std::vector<double> decoded(const Gemm& gemm, const TensorMap& inputs, const Ten
   op.scale_layout = recipe.scale_layout;
   op.output = DType::fp32;
   const TensorMap coded{{"q", d}, {"s", outputs.at("d_scales")}};
-  const HostTensor x = reference::run(problem::with_defaults({.name = {}, .op = op}), coded).at("x");
+  const HostTensor x = reference::run(whole(op), coded).at("x");
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(x, i);
   return values;
 }
@@ -205,7 +205,7 @@ class Comparison {
     op.input.dtype = DType::fp32;
     for (const std::int64_t extent : sums.shape) op.input.shape.emplace_back(extent);
     op.recipe = *gemm_.d.requant;
-    return reference::run(problem::with_defaults({.name = {}, .op = op}), {{"x", sums}}).at("s_row");
+    return reference::run(whole(op), {{"x", sums}}).at("s_row");
   }
 
   // Largest magnitudes differ as sums do. A power of two among scales moves where one lies that close to its

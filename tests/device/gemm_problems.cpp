@@ -72,8 +72,6 @@ problem::Gemm make_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const st
   return gemm;
 }
 
-problem::Problem whole(const problem::Gemm& gemm) { return problem::with_defaults({.name = {}, .op = gemm}); }
-
 std::vector<problem::Problem> problems_of(const std::vector<problem::Gemm>& gemms) {
   std::vector<problem::Problem> made;
   for (const problem::Gemm& gemm : gemms) made.push_back(whole(gemm));

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "device/machine.hpp"
 #include "device/problems.hpp"
 
 namespace mxjit::device {
+
+class GemmOnDevice : public DeviceTest {};
 
 /// A way to scale an operand, by the words of problem files: "none", "tensor", "row", "k", "128", "128 mn",
 /// "128x128", "128x128 mn", "mx32", "mx128", "mx32x32", "mx128x128", each mx one also with " blocked".
@@ -15,8 +18,6 @@ std::optional<problem::OperandScaling> scaling(const std::string& name);
 problem::Gemm make_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& a_scaling,
                         const std::string& b_scaling, Accumulation accumulation, DType d = DType::fp32);
 
-/// The problem of it, and those of many.
-problem::Problem whole(const problem::Gemm& gemm);
 std::vector<problem::Problem> problems_of(const std::vector<problem::Gemm>& gemms);
 
 /// Values of a few binades around 1 for every input of the problem; no NaN, no infinity.

@@ -1,24 +1,21 @@
-// GEMM kernels against the fp64 reference, between guard zones, on dirty outputs.
+// GEMM kernels against the fp64 reference, between guard zones, on dirty outputs: every form of operands and
+// outputs, extents and special values.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <thread>
-#include <tuple>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "configure/configure.hpp"
 #include "contract/golden.hpp"
 #include "device/gemm_problems.hpp"
 #include "device/guarded.hpp"
-#include "device/machine.hpp"
 #include "device/problems.hpp"
-#include "dispatch/run.hpp"
 #include "mxjit/error.hpp"
 #include "reference/reference.hpp"
 #include "safetensors/safetensors.hpp"
@@ -28,8 +25,6 @@ namespace {
 
 using problem::Gemm;
 using problem::Problem;
-
-class GemmOnDevice : public DeviceTest {};
 
 void expect_close(const Gemm& gemm, Random& random, const Placement& placement = {}) {
   const Problem problem = whole(gemm);
@@ -66,105 +61,6 @@ TEST_F(GemmOnDevice, GoldenCases) {
     ++compared;
   }
   EXPECT_GE(compared, 12);
-}
-
-// Compiles `keys` on every core.
-void prewarm_keys(const std::vector<dispatch::GemmKey>& keys) {
-  const Machine& machine = Machine::get();
-  std::atomic<std::size_t> next{0};
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
-    threads.emplace_back([&] {
-      for (std::size_t at = next++; at < keys.size(); at = next++)
-        machine.cache().get({dispatch::gemm_configuration(keys[at]), machine.device().facts().target});
-    });
-}
-
-// Every tile, whatever the model would choose, over tails of M, N and K and over several tiles a block.
-TEST_F(GemmOnDevice, EveryTile) {
-  Random random(1);
-  const Machine& machine = Machine::get();
-  auto& state = dispatch::ContextAccess::state(machine.context());
-  if (machine.device().facts().target != "sm_90a") GTEST_SKIP() << "the tiles are sm_90a's";
-  struct Case {
-    const char *a, *b;
-    Accumulation accumulation;
-  };
-  constexpr std::array cases = {Case{"row", "row", Accumulation::fast},
-                                Case{"row", "row", Accumulation::promote},
-                                Case{"128 mn", "128x128", Accumulation::promote}};
-  const std::vector<std::array<std::int64_t, 3>> extents = {{333, 720, 528}, {1, 64, 16}, {1500, 1296, 272}};
-  std::vector<dispatch::GemmKey> keys;
-  for (const bool launch : {false, true}) {
-    for (const Case& each : cases)
-      for (const DType d : {DType::fp32, DType::bf16})
-        for (const auto& [m, n, k] : extents) {
-          if ((small() || !launch) && m > 1) continue;
-          const Gemm gemm = make_gemm(m, n, k, each.a, each.b, each.accumulation, d);
-          const Problem problem = whole(gemm);
-          SCOPED_TRACE(problem::print(problem));
-          const TensorMap inputs = gemm_inputs(problem, random);
-          GuardedProblem guarded(problem, inputs);
-          const dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
-          const dispatch::GemmSizes sizes = dispatch::check_gemm(call.options, call.args);
-          dispatch::GemmKey key{.traits = dispatch::gemm_traits(call.options, call.args), .tile = 0};
-          ASSERT_TRUE(key.traits.bulk_loads);
-          const auto tiles = configure::gemm_tiles(key.traits);
-          const HostTensor expected = launch ? reference::run(problem, inputs).at("d") : HostTensor{};
-          for (; key.tile < tiles.size(); ++key.tile) {
-            if (!launch) {
-              keys.push_back(key);
-              continue;
-            }
-            SCOPED_TRACE(testing::Message() << "tile " << tiles[key.tile].m << " x " << tiles[key.tile].n);
-            guarded.dirty();
-            const auto plan =
-                state.gemm_plans.get(key, [&] { return state.make_gemm_plan(call.options, call.args, key); });
-            plan->launch(call.args, sizes, machine.stream());
-            machine.synchronize();
-            EXPECT_LE(relative_error(guarded.read().at("d"), expected), tolerance(gemm));
-          }
-        }
-    if (!launch) prewarm_keys(keys);
-  }
-}
-
-// A block that computes tile after tile, with as few blocks of K as make a difference to large tiles.
-TEST_F(GemmOnDevice, SeveralTilesABlock) {
-  Random random(2);
-  const Machine& machine = Machine::get();
-  auto& state = dispatch::ContextAccess::state(machine.context());
-  if (machine.device().facts().target != "sm_90a") GTEST_SKIP() << "the tiles are sm_90a's";
-  for (const auto& [a, b, accumulation] :
-       {std::tuple{"row", "row", Accumulation::fast}, std::tuple{"row", "row", Accumulation::promote},
-        std::tuple{"128 mn", "128x128", Accumulation::promote},
-        std::tuple{"128", "128x128", Accumulation::promote}})
-    for (const std::int64_t k : {16, 256, 384, 512, 656, 2192, 640}) {
-      if (k == 2192 && std::string(b) != "128x128") continue;  // for factors of more than one chunk of K
-      // Tiles in turn come to an even number or, with that K, to an odd one.
-      const bool odd = k == 640;
-      const Gemm gemm = odd ? make_gemm(300, 100, k, a, b, accumulation, DType::bf16)
-                            : make_gemm(200, 264, k, a, b, accumulation, DType::bf16);
-      const Problem problem = whole(gemm);
-      SCOPED_TRACE(problem::print(problem));
-      const TensorMap inputs = gemm_inputs(problem, random);
-      const HostTensor expected = reference::run(problem, inputs).at("d");
-      GuardedProblem guarded(problem, inputs);
-      const dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
-      const dispatch::GemmSizes sizes = dispatch::check_gemm(call.options, call.args);
-      dispatch::GemmKey key{.traits = dispatch::gemm_traits(call.options, call.args), .tile = 0};
-      const auto tiles = configure::gemm_tiles(key.traits);
-      for (; key.tile < tiles.size(); ++key.tile) {
-        if (tiles[key.tile].m < 128 && k != 384 && k != 2192) continue;
-        SCOPED_TRACE(testing::Message() << "tile " << tiles[key.tile].m << " x " << tiles[key.tile].n);
-        auto plan = *state.make_gemm_plan(call.options, call.args, key);
-        guarded.dirty();
-        plan.recipe.sm_count = 1;
-        plan.launch(call.args, sizes, machine.stream());
-        machine.synchronize();
-        EXPECT_LE(relative_error(guarded.read().at("d"), expected), tolerance(gemm));
-      }
-    }
 }
 
 // Every pair of spans and layouts, on the kernels that take them.
@@ -371,80 +267,6 @@ TEST_F(GemmOnDevice, SpecialValuesPoisonOnlyTheirOwn) {
       }
     EXPECT_EQ(wrong, 0);
   }
-}
-
-TEST_F(GemmOnDevice, AHundredLaunchesAreBitEqual) {
-  Random random(9);
-  const Machine& machine = Machine::get();
-  std::vector<Problem> problems;
-  const auto add = [&](const char* a, const char* b, Accumulation accumulation) {
-    const std::int64_t part = small() ? 4 : 1;
-    problems.push_back(whole(make_gemm(611 / part, 1040 / part, 528, a, b, accumulation, DType::bf16)));
-  };
-  add("row", "row", Accumulation::fast);
-  add("row", "row", Accumulation::promote);
-  add("128 mn", "128x128", Accumulation::promote);
-  add("mx32", "mx32", Accumulation::exact);
-  prewarm(problems);
-  for (const Problem& problem : problems) {
-    SCOPED_TRACE(problem::print(problem));
-    GuardedProblem guarded(problem, gemm_inputs(problem, random));
-    guarded.launch(machine.context(), machine.stream());
-    machine.synchronize();
-    const TensorMap first = guarded.read();
-    for (int i = 1; i < (small() ? 3 : 100); ++i) {
-      guarded.dirty();
-      guarded.launch(machine.context(), machine.stream());
-      machine.synchronize();
-      ASSERT_EQ(guarded.read().at("d").bytes, first.at("d").bytes) << "launch " << i;
-    }
-  }
-}
-
-TEST_F(GemmOnDevice, AccumulatesInPlace) {
-  Random random(10);
-  for (const DType d : {DType::fp32, DType::bf16}) {
-    Gemm gemm = make_gemm(300, 272, 384, "row", "row", Accumulation::promote, d);
-    gemm.beta = 1.0;
-    const Problem problem = whole(gemm);
-    const TensorMap inputs = gemm_inputs(problem, random);
-    GuardedProblem guarded(problem, inputs);
-    dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
-    call.args.c = call.args.d;
-    const Machine& machine = Machine::get();
-    driver::check(
-        machine.api(),
-        machine.api().memcpy_d2d_async(reinterpret_cast<CUdeviceptr>(call.args.d.data),
-                                       reinterpret_cast<CUdeviceptr>(guarded.tensors().at("c").data),
-                                       inputs.at("c").bytes.size(), machine.stream()),
-        "cuMemcpyDtoDAsync");
-    machine.context().gemm(call.options, call.args, machine.stream());
-    machine.synchronize();
-    EXPECT_LE(relative_error(guarded.read().at("d"), reference::run(problem, inputs).at("d")),
-              tolerance(gemm));
-  }
-}
-
-TEST_F(GemmOnDevice, PlansTakeOtherExtents) {
-  Random random(11);
-  const Machine& machine = Machine::get();
-  const Gemm planned = make_gemm(64, 128, 256, "row", "row", Accumulation::promote, DType::bf16);
-  const Problem problem = whole(planned);
-  GuardedProblem guarded(problem, gemm_inputs(problem, random));
-  const dispatch::GemmCall call = dispatch::gemm_call(planned, guarded.tensors());
-  const GemmPlan plan = machine.context().plan(call.options, call.args);
-
-  const Gemm other = make_gemm(777, 320, 512, "row", "row", Accumulation::promote, DType::bf16);
-  const Problem others = whole(other);
-  const TensorMap inputs = gemm_inputs(others, random);
-  GuardedProblem larger(others, inputs);
-  plan.launch(dispatch::gemm_call(other, larger.tensors()).args, machine.stream());
-  machine.synchronize();
-  EXPECT_LE(relative_error(larger.read().at("d"), reference::run(others, inputs).at("d")), tolerance(other));
-
-  GemmArgs changed = call.args;
-  changed.a.dtype = DType::e5m2;
-  EXPECT_THROW(plan.launch(changed, machine.stream()), Error);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Problem problem_of(std::int64_t rows, const Recipe& recipe) {
   quantize.recipe.block = recipe.block;
   quantize.recipe.scale_layout = recipe.layout;
   quantize.axes = recipe.axes;
-  return problem::with_defaults({.name = {}, .op = quantize});
+  return whole(quantize);
 }
 
 std::vector<std::uint8_t> read_bytes(const driver::DeviceBuffer& buffer, std::size_t offset,

@@ -45,6 +45,18 @@ void Machine::synchronize() const {
   driver::check(api(), api().stream_synchronize(stream()), "cuStreamSynchronize");
 }
 
+driver::OwnedGraphExec Machine::captured(const std::function<void()>& launch,
+                                         CUstreamCaptureMode mode) const {
+  driver::check(api(), api().stream_begin_capture(stream(), mode), "cuStreamBeginCapture");
+  launch();
+  return driver::end_capture(api(), stream());
+}
+
+void Machine::run(const driver::OwnedGraphExec& graph) const {
+  driver::check(api(), api().graph_launch(graph.get(), stream()), "cuGraphLaunch");
+  synchronize();
+}
+
 bool small() {
   const char* value = std::getenv("MXJIT_DEVICE_SMALL");
   if (value == nullptr || *value == '\0') return backend_is_slow();

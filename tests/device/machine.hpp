@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -29,6 +30,11 @@ class Machine {
   /// The calling thread's: that of its OwnStream, else one that all threads share.
   CUstream stream() const;
   void synchronize() const;
+  /// What `launch` puts on that stream.
+  driver::OwnedGraphExec captured(const std::function<void()>& launch,
+                                  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) const;
+  /// Runs the graph and waits.
+  void run(const driver::OwnedGraphExec& graph) const;
 
  private:
   Machine();

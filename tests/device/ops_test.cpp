@@ -153,7 +153,7 @@ TEST_F(OpsOnDevice, FaultyGroupsOfADequantization) {
     op.scale_layout = ScaleLayout::blocked;
     op.axis_col = axis_col;
     op.groups = problem::MGroups{.count = 4, .alignment = 32};
-    const Problem problem = problem::with_defaults({.name = {}, .op = op});
+    const Problem problem = whole(op);
     TensorMap inputs = ops_inputs(problem, random);
     for (const Fault& fault :
          {Fault{{32, 64, 64, 256}, {}}, Fault{{32, 64, 32, 256}, {1, 2, 32, 0}},
@@ -217,7 +217,7 @@ TEST_F(OpsOnDevice, FaultyGroupsOfPads) {
     op.input = {.dtype = DType::bf16, .shape = {100, 24}, .ld = {}, .align = {}};
     op.groups = 4;
     op.alignment = 32;
-    const Problem problem = problem::with_defaults({.name = {}, .op = op});
+    const Problem problem = whole(op);
     TensorMap inputs = ops_inputs(problem, random);
     if (unpad) inputs["starts"] = words({0, 32, 64, 96});
     for (const Fault& fault :

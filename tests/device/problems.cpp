@@ -19,12 +19,10 @@ using problem::InputLayout;
 using problem::Problem;
 using problem::Quantize;
 
-constexpr std::array input_types = {DType::bf16, DType::fp16, DType::fp32};
 constexpr std::array formats = {DType::e4m3, DType::e5m2};
 constexpr std::array mx_roundings = {Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even};
 constexpr std::array fp32_roundings = {Rounding::none, Rounding::pow2};
 constexpr std::array alignments = {1, 32, 128};
-constexpr std::array axes_choices = {Axes{true, false}, Axes{false, true}, Axes{true, true}};
 constexpr std::array mx_blocks = {Block{.rows = 1, .cols = 32}, Block{.rows = 1, .cols = 128},
                                   Block{.rows = 32, .cols = 32}, Block{.rows = 128, .cols = 128}};
 constexpr std::array fp32_blocks = {Block{.rows = 1, .cols = 128}, Block{.rows = 128, .cols = 128},
@@ -34,17 +32,6 @@ constexpr std::array fp32_blocks = {Block{.rows = 1, .cols = 128}, Block{.rows =
 template <typename Choices>
 auto pick(const Choices& choices, Random& random) {
   return choices[random() % std::size(choices)];
-}
-
-Problem of(Quantize quantize) { return problem::with_defaults({.name = {}, .op = std::move(quantize)}); }
-
-bool is_valid(const Problem& problem) {
-  try {
-    problem::validate(problem);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 // The choices of a recipe for one scaling.
@@ -135,6 +122,25 @@ std::uint32_t pattern_of(int regime, int exponent, const Bits& bits, Random& ran
 
 }  // namespace
 
+Problem whole(decltype(Problem::op) op) { return problem::with_defaults({.name = {}, .op = std::move(op)}); }
+
+Quantize float_rows() {
+  Quantize quantize;
+  quantize.recipe.scaling = Scaling::fp32;
+  quantize.recipe.rounding = Rounding::none;
+  quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
+  return quantize;
+}
+
+bool is_valid(const Problem& problem) {
+  try {
+    problem::validate(problem);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 bool is_supported(const Problem& problem) {
   try {
     configure::configure(problem, configure::default_profile("sm_90a"));
@@ -161,7 +167,7 @@ std::vector<Problem> combinations() {
             quantize.input_layout = layout;
             quantize.recipe = recipe;
             quantize.axes = axes;
-            const Problem problem = of(quantize);
+            const Problem problem = whole(quantize);
             if (is_valid(problem)) all.push_back(problem);
           }
   });
@@ -182,7 +188,7 @@ std::vector<Problem> shapes() {
           quantize.input.shape = {m, n};
           quantize.recipe = recipe;
           quantize.axes = axes;
-          const Problem problem = of(quantize);
+          const Problem problem = whole(quantize);
           if (is_valid(problem)) all.push_back(problem);
         }
   });
@@ -197,16 +203,13 @@ std::vector<Problem> row_lengths() {
   for (const DType input : input_types)
     for (const std::int64_t n : extents)
       for (const InputLayout layout : {InputLayout::row, InputLayout::col}) {
-        Quantize quantize;
+        Quantize quantize = float_rows();
         quantize.input.dtype = input;
         quantize.input_layout = layout;
         const bool turned = layout == InputLayout::col;
         quantize.input.shape = turned ? problem::Shape{n, 9} : problem::Shape{9, n};
         quantize.axes = {!turned, turned};
-        quantize.recipe.scaling = Scaling::fp32;
-        quantize.recipe.rounding = Rounding::none;
-        quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
-        all.push_back(of(quantize));
+        all.push_back(whole(quantize));
       }
   return all;
 }
@@ -226,7 +229,7 @@ std::vector<Problem> groupings() {
           quantize.recipe = recipe;
           quantize.axes = axes;
           quantize.groups = problem::MGroups{.count = count, .alignment = alignment};
-          const Problem problem = of(quantize);
+          const Problem problem = whole(quantize);
           if (is_valid(problem)) all.push_back(problem);
         }
   });
@@ -259,7 +262,7 @@ Problem random_quantization(Random& random) {
     }
     if (random() % 8 == 0) quantize.pre = problem::RmsNorm{.eps = 1e-5};
     quantize.emit_high = random() % 4 == 0;
-    const Problem problem = with_other_extents(of(quantize), random);
+    const Problem problem = with_other_extents(whole(quantize), random);
     if (is_valid(problem) && is_supported(problem)) return problem;
   }
 }
@@ -279,7 +282,7 @@ Problem with_other_extents(const Problem& like, Random& random) {
   }
   quantize.input.ld.reset();
   quantize.input.align.reset();
-  return of(std::move(quantize));
+  return whole(std::move(quantize));
 }
 
 std::vector<Problem> supported(std::vector<Problem> problems) {
@@ -301,14 +304,18 @@ void prewarm(const std::vector<Problem>& problems) {
   for (const Problem& problem : problems)
     for (const configure::Configuration& configuration : configure::configure(problem, profile))
       kernels.insert({configuration, std::string(profile.target)});
-  const std::vector<codegen::KernelDescriptor> list(kernels.begin(), kernels.end());
+  prewarm_kernels({kernels.begin(), kernels.end()});
+}
+
+void prewarm_kernels(const std::vector<codegen::KernelDescriptor>& kernels) {
+  const Machine& machine = Machine::get();
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
     threads.emplace_back([&] {
-      for (std::size_t at = next++; at < list.size(); at = next++) {
+      for (std::size_t at = next++; at < kernels.size(); at = next++) {
         try {
-          machine.cache().get(list[at]);
+          machine.cache().get(kernels[at]);
         } catch (const Error&) {
           // The test that needs it reports it.
         }

@@ -1,11 +1,13 @@
 // The problems that the device tests run, and values for them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "codegen/descriptor.hpp"
 #include "problem/problem.hpp"
 #include "safetensors/host_tensor.hpp"
 
@@ -13,8 +15,17 @@ namespace mxjit::device {
 
 using Random = std::mt19937_64;
 
+/// The problem of an op, every default written out.
+problem::Problem whole(decltype(problem::Problem::op) op);
+/// Of fields that agree: blocks that a group's end would cut are not.
+bool is_valid(const problem::Problem& problem);
+/// A quantization of bf16 with a float scale a row; no shape yet.
+problem::Quantize float_rows();
 /// Has kernels here, and a reference to compare them with.
 bool is_supported(const problem::Problem& problem);
+
+inline constexpr std::array input_types = {DType::bf16, DType::fp16, DType::fp32};
+inline constexpr std::array axes_choices = {Axes{true, false}, Axes{false, true}, Axes{true, true}};
 
 /// Every combination of input, format, rounding, layout, axes and block, on one odd shape, 2D and 3D, each
 /// once.
@@ -38,6 +49,7 @@ std::vector<problem::Problem> supported(std::vector<problem::Problem> problems);
 std::vector<problem::Problem> thinned(const std::vector<problem::Problem>& problems, std::size_t stride);
 /// Compiles what they need, on every core, so that the tests that follow find it in the cache.
 void prewarm(const std::vector<problem::Problem>& problems);
+void prewarm_kernels(const std::vector<codegen::KernelDescriptor>& kernels);
 
 /// Of [0, bound).
 template <typename Integer>

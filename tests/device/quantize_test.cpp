@@ -89,7 +89,7 @@ TEST_F(QuantizeOnDevice, OtherNumbersOfGroups) {
   quantize.axes = {.row = true, .col = true};
   for (const std::int64_t count : {64, 33, 63, 34}) {
     quantize.groups = problem::MGroups{.count = count, .alignment = 1};
-    const Problem problem = problem::with_defaults({.name = {}, .op = quantize});
+    const Problem problem = whole(quantize);
     expect_reference(problem, make_inputs(problem, random));
   }
 }
@@ -108,7 +108,7 @@ TEST_F(QuantizeOnDevice, GroupsOfRowsWithoutElements) {
         quantize.axes = {.row = true, .col = alignment % rows == 0 && alignment % extent == 0};
         if (alignment % rows != 0) continue;
         quantize.groups = problem::MGroups{.count = 5, .alignment = alignment};
-        const Problem problem = problem::with_defaults({.name = {}, .op = quantize});
+        const Problem problem = whole(quantize);
         expect_reference(problem, make_inputs(problem, random));
       }
 }
@@ -129,7 +129,7 @@ TEST_F(QuantizeOnDevice, StripsOfHighMatrices) {
       if (!grouped && small()) continue;
       quantize.groups.reset();
       if (grouped) quantize.groups = problem::MGroups{.count = 7, .alignment = 1};
-      const Problem problem = problem::with_defaults({.name = {}, .op = quantize});
+      const Problem problem = whole(quantize);
       expect_reference(problem, make_inputs(problem, random));
     }
   }

@@ -86,7 +86,6 @@ void expect_equal_launches(const std::vector<Problem>& problems, Random random) 
 void expect_equal_replays(const std::vector<Problem>& problems, CUstreamCaptureMode mode, int others,
                           Random& random) {
   const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
   prewarm(problems);
   for (const Problem& problem : problems) {
     SCOPED_TRACE(problem::print(problem));
@@ -96,17 +95,15 @@ void expect_equal_replays(const std::vector<Problem>& problems, CUstreamCaptureM
     machine.synchronize();
     expect_equal(comparable(problem, guarded.read()), comparable(problem, reference::run(problem, inputs)));
 
-    driver::check(api, api.stream_begin_capture(machine.stream(), mode), "cuStreamBeginCapture");
-    guarded.launch(machine.context(), machine.stream());
-    const driver::OwnedGraphExec graph = driver::end_capture(api, machine.stream());
+    const driver::OwnedGraphExec graph =
+        machine.captured([&] { guarded.launch(machine.context(), machine.stream()); }, mode);
     for (int i = 0; i <= others; ++i) {
       if (i > 0) {
         inputs = any_inputs(problem, random);
         guarded.refill(inputs);
       }
       guarded.dirty();
-      driver::check(api, api.graph_launch(graph.get(), machine.stream()), "cuGraphLaunch");
-      machine.synchronize();
+      machine.run(graph);
       expect_equal(comparable(problem, guarded.read()), comparable(problem, reference::run(problem, inputs)));
     }
   }
@@ -149,7 +146,6 @@ TEST_F(Repeats, OneCaptureServesOtherGroups) {
 
 TEST_F(Repeats, AGraphOutlivesTheContextItWasCapturedWith) {
   const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
   Random random(13);
   const Problem problem = movers(200, 96).front();
   const TensorMap inputs = make_inputs(problem, random);
@@ -158,15 +154,11 @@ TEST_F(Repeats, AGraphOutlivesTheContextItWasCapturedWith) {
   {
     const auto context = machine.cold_context();
     guarded.launch(*context, machine.stream());
-    driver::check(api, api.stream_begin_capture(machine.stream(), CU_STREAM_CAPTURE_MODE_GLOBAL),
-                  "cuStreamBeginCapture");
-    guarded.launch(*context, machine.stream());
-    graph = driver::end_capture(api, machine.stream());
+    graph = machine.captured([&] { guarded.launch(*context, machine.stream()); });
     machine.synchronize();
   }
   guarded.dirty();
-  driver::check(api, api.graph_launch(graph->get(), machine.stream()), "cuGraphLaunch");
-  machine.synchronize();
+  machine.run(*graph);
   expect_equal(guarded.read(), reference::run(problem, inputs));
 }
 

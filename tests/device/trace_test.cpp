@@ -36,7 +36,6 @@ class TraceOnDevice : public DeviceTest {
 
 TEST_F(TraceOnDevice, RecordedLoadedAndReplayed) {
   const Machine& machine = Machine::get();
-  const driver::Api& api = machine.api();
   Random random(60);
   const Problem problem = both_axes_problem(rows, columns);
   const TensorMap inputs = make_inputs(problem, random);
@@ -59,12 +58,7 @@ TEST_F(TraceOnDevice, RecordedLoadedAndReplayed) {
   const std::uint64_t compiles = state.cache->counters().compiles;
   EXPECT_GT(loads.functions, 0U);
   GuardedProblem guarded(problem, inputs);
-  driver::check(api, api.stream_begin_capture(machine.stream(), CU_STREAM_CAPTURE_MODE_GLOBAL),
-                "cuStreamBeginCapture");
-  guarded.launch(*context, machine.stream());
-  const driver::OwnedGraphExec graph = driver::end_capture(api, machine.stream());
-  driver::check(api, api.graph_launch(graph.get(), machine.stream()), "cuGraphLaunch");
-  machine.synchronize();
+  machine.run(machine.captured([&] { guarded.launch(*context, machine.stream()); }));
   expect_equal(guarded.read(), reference::run(problem, inputs));
   for (const Problem& traced : problem::parse_trace(trace)) dispatch::replay(*context, traced);
   EXPECT_EQ(state.libraries->loads().libraries, loads.libraries);

@@ -27,7 +27,7 @@ Problem problem_of(DType input, DType format, Rounding rounding, const std::vect
   quantize.recipe.format = format;
   quantize.recipe.rounding = rounding;
   quantize.axes = axes;
-  return problem::with_defaults({.name = {}, .op = quantize});
+  return whole(quantize);
 }
 
 HostTensor tensor_of(DType dtype, std::int64_t rows, std::int64_t columns,
@@ -127,7 +127,7 @@ TEST_F(EveryPattern, OfFp32MantissasUnderAFloatScale) {
       quantize.recipe.scaling = Scaling::fp32;
       quantize.recipe.rounding = rounding;
       quantize.recipe.block = {.kind = Block::Kind::row, .rows = 1, .cols = 1};
-      expect_reference(problem::with_defaults({.name = {}, .op = quantize}), {{"x", x}});
+      expect_reference(whole(quantize), {{"x", x}});
     }
 }
 

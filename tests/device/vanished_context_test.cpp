@@ -11,11 +11,13 @@
 #include "device/machine.hpp"
 #include "device/problems.hpp"
 #include "reference/reference.hpp"
+#include "unit/refusal.hpp"
 
 namespace mxjit::device {
 namespace {
 
 using problem::Problem;
+using test::expect_error;
 
 class VanishedContext : public DeviceTest {};
 

@@ -7,7 +7,7 @@
 #include "bench/bench.hpp"
 #include "bench/suites.hpp"
 #include "bench/temporary_folder.hpp"
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "driver/driver.hpp"
 #include "mxjit/error.hpp"
 
@@ -61,11 +61,7 @@ TEST(BenchCommand, QuantizeNeedsAGpu) {
 }
 
 TEST(BenchCommand, DispatchWritesItsResult) {
-  try {
-    compile::Nvrtc::open();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
+  if (const std::string why = test::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   const TemporaryFolder folder;
   BenchOptions options;
   options.suite = "dispatch";

@@ -5,7 +5,7 @@
 #include "bench/device_source.hpp"
 #include "bench/device_timer.hpp"
 #include "bench/host_timer.hpp"
-#include "compile/nvrtc.hpp"
+#include "codegen/with_nvrtc.hpp"
 #include "driver/stub.hpp"
 #include "mxjit/error.hpp"
 
@@ -13,11 +13,7 @@ namespace mxjit::bench {
 namespace {
 
 TEST(BenchDevice, SourceCompilesWithoutHeaders) {
-  try {
-    compile::Nvrtc::open();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
+  if (const std::string why = test::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   EXPECT_NO_THROW(DeviceProgram(driver::stub_api(), device_source, "sm_90a"));
   EXPECT_THROW(DeviceProgram(driver::stub_api(), "extern \"C\" __global__ void empty() { wrong; }", "sm_90a"),
                Error);

@@ -1,13 +1,16 @@
-// What tests of the C ABI share: tensors that nothing reads, and how a call fails.
+// What tests of the C ABI share: tensors that nothing reads, a context, and how a call fails.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "capi/handles.hpp"
 #include "mxjit/mxjit.h"
+#include "unit/on_stub.hpp"
 
 namespace mxjit::capi {
 
@@ -33,5 +36,19 @@ inline void expect_failed(mxjit_status came, mxjit_status expected, const std::s
 inline void expect_refused(mxjit_status came, const std::string& argument) {
   expect_failed(came, MXJIT_INVALID_ARGUMENT, argument);
 }
+
+/// A context on the stub's device, which forgets what earlier tests did.
+class OnStub : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    driver::stub().reset();
+    driver::stub_api().ctx_set_current(nullptr);
+    handle_.context = test::stub_context({}, compiler_);
+  }
+
+  std::shared_ptr<test::FakeCompiler> compiler_ = std::make_shared<test::FakeCompiler>();
+  mxjit_context handle_;
+  mxjit_context* const context_ = &handle_;
+};
 
 }  // namespace mxjit::capi

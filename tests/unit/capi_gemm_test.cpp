@@ -8,9 +8,7 @@
 #include <string>
 
 #include "capi/convert.hpp"
-#include "capi/handles.hpp"
 #include "unit/capi_calls.hpp"
-#include "unit/on_stub.hpp"
 
 namespace mxjit::capi {
 namespace {
@@ -148,19 +146,11 @@ TEST(CapiGemm, StructsOfBeforeOutputsOfTheirOwnAreUnderstood) {
   EXPECT_EQ(made.swiglu_alpha, 1.0F);
 }
 
-class CapiGemmCalls : public ::testing::Test {
+class CapiGemmCalls : public OnStub {
  protected:
-  void SetUp() override {
-    stub().reset();
-    driver::stub_api().ctx_set_current(nullptr);
-    handle_.context = test::stub_context({}, compiler_);
-  }
   mxjit_status call(const mxjit_gemm_options& options, const mxjit_gemm_args& args) {
-    return mxjit_gemm(&handle_, &options, &args, stream);
+    return mxjit_gemm(context_, &options, &args, stream);
   }
-
-  std::shared_ptr<test::FakeCompiler> compiler_ = std::make_shared<test::FakeCompiler>();
-  mxjit_context handle_;
 };
 
 TEST_F(CapiGemmCalls, EveryOutputFormLaunches) {
@@ -173,7 +163,7 @@ TEST_F(CapiGemmCalls, EveryOutputFormLaunches) {
   args.swiglu_alpha = 1.702F;
   EXPECT_EQ(call(options, args), MXJIT_SUCCESS) << mxjit_last_message();
   mxjit_plan* plan = nullptr;
-  ASSERT_EQ(mxjit_plan_gemm(&handle_, &options, &args, &plan), MXJIT_SUCCESS) << mxjit_last_message();
+  ASSERT_EQ(mxjit_plan_gemm(context_, &options, &args, &plan), MXJIT_SUCCESS) << mxjit_last_message();
   EXPECT_EQ(mxjit_launch_gemm(plan, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
   mxjit_plan_destroy(plan);
   EXPECT_EQ(stub().launches, 3U);

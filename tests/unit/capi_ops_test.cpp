@@ -5,10 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "capi/handles.hpp"
 #include "mxjit/mxjit.h"
 #include "unit/capi_calls.hpp"
-#include "unit/on_stub.hpp"
 
 namespace mxjit::capi {
 namespace {
@@ -57,18 +55,7 @@ mxjit_unpad_groups_args unpad_args() {
   return args;
 }
 
-class CapiOps : public ::testing::Test {
- protected:
-  void SetUp() override {
-    stub().reset();
-    driver::stub_api().ctx_set_current(nullptr);
-    handle_.context = test::stub_context({}, compiler_);
-  }
-
-  std::shared_ptr<test::FakeCompiler> compiler_ = std::make_shared<test::FakeCompiler>();
-  mxjit_context handle_;
-  mxjit_context* context_ = &handle_;
-};
+class CapiOps : public OnStub {};
 
 TEST_F(CapiOps, EveryEntryLaunches) {
   const auto dequantize = dequantize_args();

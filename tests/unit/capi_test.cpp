@@ -14,7 +14,6 @@
 #include "base/log.hpp"
 #include "cache/support.hpp"
 #include "capi/guard.hpp"
-#include "capi/handles.hpp"
 #include "unit/capi_calls.hpp"
 #include "unit/on_stub.hpp"
 
@@ -47,13 +46,8 @@ mxjit_gemm_args gemm_args(std::int64_t m, std::int64_t n, std::int64_t k) {
   return args;
 }
 
-class Capi : public ::testing::Test {
+class Capi : public OnStub {
  protected:
-  void SetUp() override {
-    stub().reset();
-    driver::stub_api().ctx_set_current(nullptr);
-    handle_.context = test::stub_context({}, compiler_);
-  }
   void TearDown() override { set_log_sink({}); }
 
   mxjit_statistics statistics() {
@@ -61,10 +55,6 @@ class Capi : public ::testing::Test {
     EXPECT_EQ(mxjit_context_statistics(context_, &told), MXJIT_SUCCESS);
     return told;
   }
-
-  std::shared_ptr<test::FakeCompiler> compiler_ = std::make_shared<test::FakeCompiler>();
-  mxjit_context handle_;
-  mxjit_context* context_ = &handle_;
 };
 
 TEST_F(Capi, QuantizesCompilesOnceAndCounts) {

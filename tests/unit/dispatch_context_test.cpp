@@ -16,6 +16,7 @@
 #include "dispatch/run.hpp"
 #include "mxjit/error.hpp"
 #include "unit/on_stub.hpp"
+#include "unit/refusal.hpp"
 
 namespace {
 // Allocations of this thread, counted while it asks for that.
@@ -41,23 +42,14 @@ namespace {
 
 using driver::stub;
 
+using test::batched_gemm_args;
+using test::expect_error;
 using test::gemm_args;
 using test::row_args;
 using test::rowwise;
 using test::tensor;
 
 constexpr CUstream stream = nullptr;
-
-template <typename Call>
-void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(error.argument(), argument) << error.what();
-  }
-}
 
 class ContextOnStub : public ::testing::Test {
  protected:
@@ -161,13 +153,7 @@ TEST_F(ContextOnStub, GemmWithoutOutputLaunchesNothingAndABatchOneByOne) {
   EXPECT_EQ(stub().launches, 0U);
   context->gemm(rowwise(), gemm_args(128, 512, 0), stream);  // D is still written
   EXPECT_EQ(stub().launches, 1U);
-  GemmArgs batch = gemm_args(128, 512, 256);
-  batch.a = tensor(0x10000000, DType::e4m3, {3, 128, 256});
-  batch.a_scale = tensor(0x20000000, DType::fp32, {3, 128});
-  batch.b = tensor(0x30000000, DType::e4m3, {3, 512, 256});
-  batch.b_scale = tensor(0x40000000, DType::fp32, {3, 512});
-  batch.d = tensor(0x50000000, DType::bf16, {3, 128, 512});
-  context->gemm(rowwise(), batch, stream);
+  context->gemm(rowwise(), batched_gemm_args(3, 128, 512, 256), stream);
   EXPECT_EQ(stub().launches, 4U);
 }
 

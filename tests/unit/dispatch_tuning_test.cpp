@@ -21,6 +21,7 @@ namespace mxjit::dispatch {
 namespace {
 
 using driver::stub;
+using test::batched_gemm_args;
 using test::gemm_args;
 using test::rowwise;
 
@@ -81,6 +82,14 @@ TEST_F(TunedContext, CallsAndPlansGetTheTileOfTheTable) {
   const auto plans = start();
   plans->plan(rowwise(), gemm_args(m, n, k));
   EXPECT_EQ(compiled_, Names{});  // it is in the cache
+}
+
+// A batch is one launch a matrix: each gets what the matrix by itself would.
+TEST_F(TunedContext, MatricesOfABatchGetTheTileOfOne) {
+  tune("64x192", m);
+  start()->gemm(rowwise(), batched_gemm_args(3, m, n, k), stream);
+  EXPECT_EQ(compiled_, Names{"64x192"});
+  EXPECT_EQ(stub().launches, 3U);
 }
 
 TEST_F(TunedContext, ATableOfAnotherDeviceIsNotForThisOne) {

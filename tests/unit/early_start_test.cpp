@@ -9,6 +9,7 @@ namespace mxjit::dispatch {
 namespace {
 
 using driver::stub;
+using test::batched_gemm_args;
 using test::gemm_args;
 using test::row_args;
 using test::rowwise;
@@ -55,13 +56,7 @@ TEST_F(EarlyStart, IsSaidByEveryEntryAndPlan) {
   context_->plan({}, args).launch(args, stream);
   context_->plan(rowwise(), product).launch(product, stream);
   expect_launches(2, true);
-  GemmArgs batch = gemm_args(128, 512, 256);
-  batch.a = tensor(0x10000000, DType::e4m3, {3, 128, 256});
-  batch.a_scale = tensor(0x20000000, DType::fp32, {3, 128});
-  batch.b = tensor(0x30000000, DType::e4m3, {3, 512, 256});
-  batch.b_scale = tensor(0x40000000, DType::fp32, {3, 512});
-  batch.d = tensor(0x50000000, DType::bf16, {3, 128, 512});
-  context_->gemm(rowwise(), batch, stream);
+  context_->gemm(rowwise(), batched_gemm_args(3, 128, 512, 256), stream);
   expect_launches(3, true);
 }
 

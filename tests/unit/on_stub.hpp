@@ -44,6 +44,14 @@ inline GemmArgs gemm_args(std::int64_t m, std::int64_t n, std::int64_t k, std::u
           .c = {},
           .bias = {}};
 }
+inline GemmArgs batched_gemm_args(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmArgs args = gemm_args(m, n, k);
+  for (Tensor* one : {&args.a, &args.a_scale, &args.b, &args.b_scale, &args.d}) {
+    one->shape = {batch, one->shape[0], one->shape[1]};
+    ++one->rank;
+  }
+  return args;
+}
 
 /// The stub's table as if the driver had been initialised in this process, whatever it was forked from.
 /// Contexts refer to it: it stays.

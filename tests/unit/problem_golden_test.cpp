@@ -6,21 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "cache/support.hpp"
 #include "problem/problem.hpp"
 
 namespace mxjit::problem {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // The header of a safetensors file: 8 bytes of length, then JSON.
 nlohmann::json read_header(const fs::path& path) {
@@ -86,7 +79,7 @@ TEST(ProblemGolden, FilesParseRoundTripAndDeclareTheirTensors) {
     if (!fs::exists(folder / "problem.json")) continue;
     SCOPED_TRACE(folder.filename().string());
     ++cases;
-    const std::string text = read_text(folder / "problem.json");
+    const std::string text = test::read_bytes(folder / "problem.json");
     if (nlohmann::json::parse(text)["op"] == "composite") {
       ++composites;
       continue;

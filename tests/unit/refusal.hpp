@@ -1,4 +1,4 @@
-// The error of a call that is refused.
+// The error of a call that is refused, or fails.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,6 +24,18 @@ std::string refusal(const std::string& argument, Function&& call) {
   }
   ADD_FAILURE() << "no error that names " << argument;
   return {};
+}
+
+/// The call ends in this error.
+template <typename Call>
+void expect_error(ErrorCode code, const std::string& argument, Call&& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.argument(), argument) << error.what();
+  }
 }
 
 }  // namespace mxjit::test

@@ -7,9 +7,9 @@
 
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <random>
 
+#include "cache/support.hpp"
 #include "mxjit/error.hpp"
 #include "safetensors/safetensors.hpp"
 
@@ -34,11 +34,6 @@ class SafetensorsFile : public testing::Test {
     std::vector<std::string> out;
     for (const auto& entry : fs::directory_iterator(folder_)) out.push_back(entry.path().filename().string());
     return out;
-  }
-
-  static std::string content(const fs::path& path) {
-    std::ifstream stream(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
   }
 
   static File file_of(std::size_t bytes, std::uint8_t value) {
@@ -68,7 +63,7 @@ TEST_F(SafetensorsFile, ReadsBackWhatItWrote) {
   File file = file_of(100'000, 5);
   file.metadata["format"] = "pt";
   write(path, file);
-  EXPECT_EQ(content(path), serialize(file));
+  EXPECT_EQ(test::read_bytes(path), serialize(file));
   const File back = read(path);
   EXPECT_EQ(back.tensors.at("t").bytes, file.tensors.at("t").bytes);
   EXPECT_EQ(back.metadata, file.metadata);
@@ -97,7 +92,7 @@ TEST_F(SafetensorsFile, TakesTheModeThatTheUmaskAllows) {
 TEST_F(SafetensorsFile, AFullDiskLeavesTheOlderFileAndNothingElse) {
   const fs::path path = folder_ / "out.safetensors";
   write(path, file_of(10, 1));
-  const std::string before = content(path);
+  const std::string before = test::read_bytes(path);
 
   rlimit old_limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
@@ -112,7 +107,7 @@ TEST_F(SafetensorsFile, AFullDiskLeavesTheOlderFileAndNothingElse) {
 
   EXPECT_EQ(code, ErrorCode::io);
   EXPECT_EQ(fresh, ErrorCode::io);
-  EXPECT_EQ(content(path), before);
+  EXPECT_EQ(test::read_bytes(path), before);
   EXPECT_EQ(names(), std::vector<std::string>{"out.safetensors"});
 }
 

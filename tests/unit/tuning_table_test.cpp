@@ -103,6 +103,21 @@ TEST(TuningTable, FewRowsCountBySixteen) {
   EXPECT_EQ(tile_of(rowwise(32), &tuning), tile_of(rowwise(32), nullptr));
 }
 
+// Whose matrices are launched one by one, each cut into tiles by itself.
+TEST(TuningTable, ABatchIsOfTheClassOfItsMatrices) {
+  const auto batched = [](std::int64_t count, bool one_b) {
+    problem::Gemm gemm = rowwise(512);
+    gemm.a.tensor.shape.insert(gemm.a.tensor.shape.begin(), count);
+    gemm.b.tensor.shape.insert(gemm.b.tensor.shape.begin(), one_b ? 1 : count);
+    gemm.d.tensor.shape.clear();
+    return std::get<problem::Gemm>(problem::with_defaults({"", gemm}).op);
+  };
+  for (const problem::Gemm& gemm : {batched(1, false), batched(3, false), batched(300, true)}) {
+    EXPECT_TRUE(is_dense_fp8(gemm_traits(gemm), profile("h200")));
+    EXPECT_EQ(TuningTable::class_of(gemm), TuningTable::class_of(rowwise(512)));
+  }
+}
+
 TEST(TuningTable, BatchInvariantProblemsGetOneTileWhateverM) {
   TuningTable table;
   add(table, rowwise(16, 5120, 5120, true), "64x96");

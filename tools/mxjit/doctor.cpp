@@ -56,7 +56,12 @@ nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+/// With what was tried, a line each, under the first.
+std::string indented(const std::string& reason) {
+  std::string text;
+  for (const char c : reason) text += c == '\n' ? std::string("\n         ") : std::string(1, c);
+  return text;
+}
 
 struct Findings {
   std::string driver, no_gpu;
@@ -108,14 +113,14 @@ std::vector<Ability> abilities(const Findings& found) {
 void print_report(const Findings& found) {
   print(fmt::format("mxjit {}\n\n", version()));
   print(fmt::format("driver   {}\n", found.driver.empty() ? "none" : "CUDA " + found.driver));
-  if (!found.has_gpu()) print(fmt::format("GPU      none: {}\n", first_line(found.no_gpu)));
+  if (!found.has_gpu()) print(fmt::format("GPU      none: {}\n", indented(found.no_gpu)));
   for (const Gpu& gpu : found.gpus)
     print(fmt::format("GPU {}    {}, {}, {} multiprocessors, {}\n", gpu.index, gpu.name, gpu.target,
                       gpu.sm_count, human_bytes(static_cast<double>(gpu.memory_bytes))));
   if (found.has_nvrtc())
     print(fmt::format("NVRTC    {} ({})\n", found.nvrtc.build, found.nvrtc.path));
   else
-    print(fmt::format("NVRTC    none: {}\n", first_line(found.nvrtc.problem)));
+    print(fmt::format("NVRTC    none: {}\n", indented(found.nvrtc.problem)));
   if (found.cache.root)
     print(fmt::format("root     {} ({}, {})\n", found.cache.root->string(), found.root_safety,
                       std::filesystem::exists(*found.cache.root) ? "exists" : "made when first needed"));

@@ -59,8 +59,8 @@ std::string read_text(const fs::path& path, const std::string& argument) {
   return std::move(text).str();
 }
 
-problem::Problem load_problem(const fs::path& path, const std::string& argument) {
-  const std::string text = read_text(path, argument);
+problem::Problem load_problem(const fs::path& path) {
+  const std::string text = read_text(path, "PROBLEM");
   return named(path, [&] { return problem::parse(text); });
 }
 

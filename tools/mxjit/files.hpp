@@ -19,7 +19,7 @@ void check_input(const std::filesystem::path& path, const std::string& argument)
 std::string read_text(const std::filesystem::path& path, const std::string& argument);
 
 /// Parses a problem file; errors name the file and the field.
-problem::Problem load_problem(const std::filesystem::path& path, const std::string& argument = "PROBLEM");
+problem::Problem load_problem(const std::filesystem::path& path);
 
 /// Parses a trace: its problems, each once; errors name the file, the line and the field.
 std::vector<problem::Problem> load_trace(const std::filesystem::path& path, const std::string& argument);

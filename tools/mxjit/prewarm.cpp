@@ -113,10 +113,7 @@ int dry_run(cache::Cache& cache, const PrewarmPlan& plan, bool json) {
 
 int prewarm(const PrewarmOptions& options, const CommonOptions& common) {
   const auto start = std::chrono::steady_clock::now();
-  if (options.sources.empty())
-    throw Error(ErrorCode::invalid_argument,
-                "--model config.json, --problems FILE... or --trace FILE is needed", "--model");
-  const std::vector<problem::Problem> problems = options.sources.gather("--problems");
+  const std::vector<problem::Problem> problems = options.sources.gather();
   std::vector<const configure::Profile*> profiles = prewarm_profiles(options.archs, options.profiles);
   const std::vector<Gpu> to_load = options.load ? gpus_to_load() : std::vector<Gpu>();
   for (const Gpu& gpu : to_load)
@@ -175,20 +172,16 @@ void add_prewarm(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<PrewarmOptions>();
   CLI::App* command = add_command(
       app, invocation, "prewarm", "Compile every kernel that a model, some problems or a trace can need",
-      "No GPU is needed. A second run compiles nothing; one that was interrupted goes on where it was. "
-      "Problems that this version does not execute are "
-      "listed\n"
-      "as unsupported, and are no failure. A kernel that does not compile, or cannot be stored, is (status "
-      "1).\n\n"
+      "No GPU is needed. A second run compiles nothing; one that was interrupted goes on where it was.\n"
+      "Problems that this version does not execute are listed as unsupported, and are no failure. A kernel\n"
+      "that does not compile, or cannot be stored, is (status 1).\n\n"
       "Examples:\n"
       "  mxjit prewarm --model config.json --arch sm_90a --cache /srv/mxjit\n"
       "  mxjit prewarm --model config.json --tp 8 --ep 8 --max-tokens 16384 --arch sm_90a,sm_100a\n"
-      "  mxjit prewarm --problems quantize.json gemm.json --dry-run\n"
+      "  mxjit prewarm quantize.json gemm.json --dry-run\n"
       "  mxjit prewarm --trace trace.jsonl --load",
       [options](const CommonOptions& common) { return prewarm(*options, common); });
-  command->add_option("--problems", options->sources.problems, "Problem files; an extent may be a range")
-      ->type_name("FILE...");
-  add_source_options(*command, options->sources);
+  add_source_options(*command, options->sources, "any extent may be a range");
   command
       ->add_option("--arch", options->archs, "Targets, separated by commas (default: the GPU's, else sm_90a)")
       ->type_name("ARCH[,...]");

@@ -7,7 +7,10 @@
 
 namespace mxjit::cli {
 
-std::vector<problem::Problem> ProblemSources::gather(const std::string& argument) const {
+std::vector<problem::Problem> ProblemSources::gather() const {
+  if (model.empty() && problems.empty() && traces.empty())
+    throw Error(ErrorCode::invalid_argument, "problem files, --model config.json or --trace FILE is needed",
+                "PROBLEM");
   std::vector<problem::Problem> all;
   if (!model.empty()) {
     const std::string text = read_text(model, "--model");
@@ -20,18 +23,20 @@ std::vector<problem::Problem> ProblemSources::gather(const std::string& argument
                   of_file ? error.argument() : "--" + error.argument());
     }
   }
-  for (const std::string& path : problems) all.push_back(load_problem(path, argument));
+  for (const std::string& path : problems) all.push_back(load_problem(path));
   for (const std::string& path : traces)
     for (problem::Problem& problem : load_trace(path, "--trace")) all.push_back(std::move(problem));
   return all;
 }
 
-void add_source_options(CLI::App& command, ProblemSources& sources) {
+void add_source_options(CLI::App& command, ProblemSources& sources, const std::string& ranges) {
+  command.add_option("PROBLEM,--problems", sources.problems, fmt::format("Problem files; {}", ranges))
+      ->type_name("FILE");
   command.add_option("--model", sources.model, "A model's Hugging Face config.json")->type_name("FILE");
   command
       .add_option("--trace", sources.traces,
                   "Traces: problems that a process asked for, one JSON object a line (MXJIT_TRACE=FILE)")
-      ->type_name("FILE...");
+      ->type_name("FILE");
   command.add_option("--max-tokens", sources.sizes.max_tokens, "Most tokens in a step")
       ->type_name("M")
       ->capture_default_str();

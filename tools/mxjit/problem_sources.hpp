@@ -15,13 +15,13 @@ struct ProblemSources {
   std::vector<std::string> problems, traces;
   problem::ModelOptions sizes;
 
-  bool empty() const { return model.empty() && problems.empty() && traces.empty(); }
-  /// Reads them all; `argument` is what the command calls its problem files. Throws Error(invalid_argument)
-  /// naming the option, the file and what is wrong in it.
-  std::vector<problem::Problem> gather(const std::string& argument) const;
+  /// Reads them all. Throws Error(invalid_argument) naming the option, the file and what is wrong in it, and
+  /// where there is no source.
+  std::vector<problem::Problem> gather() const;
 };
 
-/// Adds --model, --trace and the sizes of a model. Problem files are the command's own.
-void add_source_options(CLI::App& command, ProblemSources& sources);
+/// Adds PROBLEM... (or --problems), --model, --trace and the sizes of a model. `ranges`: which extents of a
+/// problem file may be one.
+void add_source_options(CLI::App& command, ProblemSources& sources, const std::string& ranges);
 
 }  // namespace mxjit::cli

@@ -192,10 +192,7 @@ std::vector<Outcome> measure(Context& context, const TunePlan& plan, double marg
 
 int tune(const TuneOptions& options, const CommonOptions& common) {
   const auto start = std::chrono::steady_clock::now();
-  if (options.sources.empty())
-    throw Error(ErrorCode::invalid_argument, "problem files, --model config.json or --trace FILE is needed",
-                "PROBLEM");
-  const std::vector<problem::Problem> problems = options.sources.gather("PROBLEM");
+  const std::vector<problem::Problem> problems = options.sources.gather();
   const cache::Options where = cache_options(common);
   const std::string why_not = driver::why_no_gpu();
   if (options.dry_run) {
@@ -273,14 +270,13 @@ void add_tune(CLI::App& app, Invocation& invocation) {
       "  mxjit tune --model config.json --tp 8 --rows 16,64,4096 --cache /srv/mxjit\n"
       "  mxjit tune --trace trace.jsonl --dry-run",
       [options](const CommonOptions& common) { return tune(*options, common); });
-  command->add_option("PROBLEM", options->sources.problems, "Problem files; M may be a range")
-      ->type_name("FILE...");
-  add_source_options(*command, options->sources);
+  add_source_options(*command, options->sources, "M and the batch may be a range");
   command
       ->add_option("--rows", options->rows,
                    "M to measure of problems with a range of it (default: powers of two and its largest)")
       ->type_name("M[,...]")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
   command->add_option("--margin", options->margin, "Percent by which a winner must be faster")
       ->type_name("P")

@@ -30,18 +30,26 @@ std::vector<std::int64_t> rows_of(const problem::Gemm& gemm, const problem::Exte
   return rows;
 }
 
-problem::Gemm with_rows(const problem::Gemm& gemm, std::int64_t rows) {
+// What is measured: so many rows, and of a batch one matrix, as a launch of the Hopper kernel takes it.
+problem::Gemm measured(const problem::Gemm& gemm, std::int64_t rows) {
   problem::Gemm concrete = gemm;
+  for (problem::Operand* operand : {&concrete.a, &concrete.b})
+    if (operand->tensor.shape.size() == 3) operand->tensor.shape.front() = 1;
   problem::Shape& shape = concrete.a.tensor.shape;
   shape[shape.size() - 2] = rows;
   concrete.d.tensor.shape.clear();  // follows
   return std::get<problem::Gemm>(problem::with_defaults({"", std::move(concrete)}).op);
 }
 
+bool without_products(const problem::Gemm& gemm) {
+  problem::Shape extents = problem::gemm_output_shape(gemm);
+  extents.push_back(problem::gemm_extents(gemm).k);
+  return std::ranges::any_of(extents, [](const problem::Extent& extent) { return extent.max == 0; });
+}
+
 // Fills in what is measured, or says why nothing is.
 std::string prepare(TuneJob& job, const configure::Profile& profile) {
   job.traits = configure::gemm_traits(job.problem);
-  if (job.m == 0 || job.n == 0 || job.k == 0) return "an extent is 0";
   if (!configure::is_dense_fp8(job.traits, profile) || !configure::dense_fp8_counts(job.m, job.n, job.k))
     return "its kernel has one configuration";
   const auto tiles = configure::gemm_tiles(job.traits);
@@ -102,11 +110,15 @@ TunePlan plan_tuning(const std::vector<problem::Problem>& problems, const config
         skip(problem, "N and K must be single numbers");
         continue;
       }
+      if (without_products(*given)) {
+        skip(problem, "an extent is 0");
+        continue;
+      }
       const std::vector<std::int64_t> chosen = rows_of(*given, extents.m, rows);
       if (chosen.empty()) skip(problem, "none of --rows lies in the range of M");
       for (const std::int64_t m : chosen) {
         TuneJob job{.title = title(problem),
-                    .problem = with_rows(*given, m),
+                    .problem = measured(*given, m),
                     .traits = {},
                     .m = m,
                     .n = extents.n.max,

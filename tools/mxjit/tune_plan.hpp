@@ -12,8 +12,8 @@
 namespace mxjit::cli {
 
 struct TuneJob {
-  std::string title;  // of the first problem of this class
-  problem::Gemm problem;
+  std::string title;      // of the first problem of this class
+  problem::Gemm problem;  // of a batch, with one matrix
   configure::GemmTraits traits;
   std::int64_t m = 0, n = 0, k = 0;
   int model = 0;           // the cost model's choice
