@@ -210,7 +210,6 @@ TEST_F(FusionOnDevice, AlternatingRowsAtOddPitches) {
     }
 }
 
-// Whatever the size of the numbers, with and without eps; rows of zeros, of one NaN, of one infinity.
 // One float scale a row, which a kernel of its own holds on chip.
 Quantize float_rows() {
   Quantize quantize;
@@ -220,7 +219,7 @@ Quantize float_rows() {
   return quantize;
 }
 
-// Of small, ordinary and large numbers, of zeros and of any patterns.
+// Of small, ordinary and large numbers, of zeros, of rows with a NaN or an infinity and of any patterns.
 void expect_norms(const Quantize& quantize, Random& random) {
   const Problem problem = of(quantize);
   const DType dtype = quantize.input.dtype;
@@ -230,6 +229,18 @@ void expect_norms(const Quantize& quantize, Random& random) {
     if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
     expect_reference(problem, inputs);
   }
+  TensorMap faulty = make_inputs(problem, random);
+  HostTensor& x = faulty.at("x");
+  x = ordinary(dtype, x.shape, 1.0, random);
+  const auto length = static_cast<std::size_t>(x.shape.back());
+  for (std::size_t row = 0; row < x.bytes.size() / (length * size_of(dtype)); row += 3) {
+    // All ones in the exponent, and in the mantissa or not.
+    const std::size_t at = (row * length + random() % length) * size_of(dtype);
+    const std::uint32_t infinity = dtype == DType::fp32 ? 0x7F800000 : dtype == DType::bf16 ? 0x7F80 : 0x7C00;
+    const std::uint32_t bits = infinity | (row % 2 == 0 ? 0 : 0x55);
+    std::memcpy(&x.bytes[at], &bits, size_of(dtype));
+  }
+  expect_reference(problem, faulty);
   TensorMap zeros = make_inputs(problem, random);
   std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
   expect_reference(problem, zeros);
@@ -248,6 +259,100 @@ TEST_F(FusionOnDevice, RmsNormOfRowsIsRightToTheBit) {
         quantize.emit_high = n % 3 == 0;
         quantize.pre = RmsNorm{eps};
         expect_norms(quantize, random);
+      }
+}
+
+// Rows with scales of blocks, which the same kernel holds: every recipe and row length in turn, rows that are
+// no multiple of what padded scales are, experts, odd pitches and bases.
+TEST_F(FusionOnDevice, RmsNormOfRowsWithBlocksIsRightToTheBit) {
+  std::vector<problem::Recipe> recipes;
+  for (const DType format : {DType::e4m3, DType::e5m2}) {
+    problem::Recipe recipe;
+    recipe.format = format;
+    for (const Rounding rounding : {Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even})
+      for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
+        recipe.rounding = rounding;
+        recipe.scale_layout = layout;
+        recipes.push_back(recipe);
+      }
+    recipe.scaling = Scaling::fp32;
+    recipe.block = {.rows = 1, .cols = 128};
+    for (const Rounding rounding : {Rounding::none, Rounding::pow2})
+      for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::mn_major}) {
+        recipe.rounding = rounding;
+        recipe.scale_layout = layout;
+        recipes.push_back(recipe);
+      }
+  }
+  // Those that a warp holds with four rows and with two, that several warps hold with two and with one, and
+  // that none holds.
+  const std::vector<std::int64_t> lengths = {1,    40,   100,  260,  520,  777,  1160,
+                                             2048, 2600, 5120, 6200, 9001, 33000};
+  Random random(41);
+  std::size_t turn = 0;
+  for (const DType dtype : dtypes)
+    for (const std::int64_t n : lengths)
+      for (std::size_t i = 0; i < (small() ? 2 : recipes.size()); ++i, ++turn) {
+        if (small() && n > 2048 && turn % 3 != 0) continue;
+        Quantize quantize;
+        quantize.input.dtype = dtype;
+        const std::int64_t rows = small() || n > 10000 ? 13 : 389;
+        quantize.input.shape = turn % 3 == 0 ? problem::Shape{3, rows, n} : problem::Shape{rows, n};
+        quantize.recipe = recipes[turn % recipes.size()];
+        quantize.emit_high = turn % 4 == 0;
+        quantize.pre = RmsNorm{turn % 5 == 0 ? 0.0 : 1e-6};
+        SCOPED_TRACE(problem::print(of(quantize)));
+        if (!small() || n <= 1160) {
+          expect_norms(quantize, random);
+        } else {
+          expect_reference(of(quantize), make_inputs(of(quantize), random));
+        }
+        TensorMap inputs = make_inputs(of(quantize), random);
+        expect_reference(of(quantize), inputs, {.extra_pitch = 3, .shift = 1, .dirt = 0x5A});
+        expect_reference(of(quantize), inputs, {.extra_pitch = 16, .shift = 0, .dirt = 0xFF});
+      }
+}
+
+void set_element(HostTensor& tensor, std::size_t i, float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  const auto half = static_cast<std::uint16_t>(bits >> 16);
+  if (tensor.dtype == DType::fp32) std::memcpy(&tensor.bytes[4 * i], &bits, 4);
+  if (tensor.dtype == DType::bf16) std::memcpy(&tensor.bytes[2 * i], &half, 2);
+}
+
+// Weights and roots that fp32 does not reach, or only with fewer digits; zeros of both, too.
+TEST_F(FusionOnDevice, RmsNormOfAnyMagnitudes) {
+  Random random(42);
+  const std::vector<double> exponents = {-126, -100, -61, -60, 0, 59, 60, 61, 100, 126};
+  for (const DType dtype : {DType::bf16, DType::fp32})
+    for (const bool both_axes : {false, true})
+      // 1e94: the inverse is 2^-156, and a large x times a large weight brings it back.
+      for (const double eps : {0.0, 1e-6, 1e94, 1e300}) {
+        Quantize quantize;
+        quantize.input.dtype = dtype;
+        quantize.input.shape = {12, 264};
+        quantize.axes.col = both_axes;
+        quantize.emit_high = true;
+        quantize.pre = RmsNorm{eps};
+        const Problem problem = of(quantize);
+        TensorMap inputs = make_inputs(problem, random);
+        HostTensor& x = inputs.at("x");
+        HostTensor& weight = inputs.at("weight");
+        x = ordinary(dtype, x.shape, 1.0, random);
+        for (std::size_t i = 0; i < 12; ++i)
+          for (std::size_t j = 0; j < 264; ++j) {
+            const double exponent = i < exponents.size() ? exponents[i] : i == 10 ? 127 : -140;
+            const auto mantissa = static_cast<float>(1.0 + static_cast<double>(random() % 128) / 128);
+            set_element(x, i * 264 + j, std::ldexp(mantissa, static_cast<int>(exponent)));
+          }
+        for (std::size_t j = 0; j < 264; ++j) {
+          // Of every unit of eight most are moderate, so that the others must be found among them.
+          const auto mantissa = static_cast<float>(1.0 + static_cast<double>(random() % 128) / 128);
+          const int extreme = static_cast<int>(exponents[j / 8 % exponents.size()]);
+          set_element(weight, j, j % 16 == 3 ? 0.0F : std::ldexp(mantissa, j % 8 == 5 ? extreme : 0));
+        }
+        expect_reference(problem, inputs);
       }
 }
 
