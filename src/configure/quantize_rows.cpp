@@ -44,8 +44,8 @@ RowGeometry plain_geometry(const Quantize& problem, std::int64_t units) {
 
 /// Of RMSNorm. What is found once a row, or read for every row, is a large part of the work: a thread has as
 /// many units as its registers hold, in several rows if possible. Small thread blocks: while one waits for
-/// its rows, others compute.
-RowGeometry norm_geometry(const Quantize& problem, const Profile& profile, std::int64_t units) {
+/// its rows, others compute. Of `few` rows each has its own, so that all are on their way at once.
+RowGeometry norm_geometry(const Quantize& problem, const Profile& profile, bool few, std::int64_t units) {
   const bool wide = problem.input.dtype == DType::fp32;
   const auto each = [&](std::int64_t warps) { return ceil_div(units, lanes * warps); };
   std::int64_t warps = 1;
@@ -55,7 +55,7 @@ RowGeometry norm_geometry(const Quantize& problem, const Profile& profile, std::
   const std::int64_t threads = warps == 1 ? 128 : lanes * warps;
   if (each(warps) > most) return {8, 256, 1, 1, false, 2};
   const std::int64_t shared_rows = each(warps) <= 2 ? 4 : each(warps) <= most_shared_units ? 2 : 1;
-  const std::int64_t rows = wide ? ceil_div(shared_rows, 2) : shared_rows;
+  const std::int64_t rows = few ? 1 : wide ? ceil_div(shared_rows, 2) : shared_rows;
   // Threads; for targets after sm_90a the compiler needs more registers for several rows.
   const std::int64_t at_once = wide || rows == 1            ? 512
                                : profile.target != "sm_90a" ? 384
@@ -64,11 +64,16 @@ RowGeometry norm_geometry(const Quantize& problem, const Profile& profile, std::
   return {warps, threads, rows, each(warps), true, static_cast<int>(at_once / threads)};
 }
 
+/// Of so many rows as are on a device at once; how many experts there are is not known here.
+bool are_few(const Quantize& problem, std::int64_t m) {
+  return is_normalized(problem) && problem.input.shape.size() == 2 && bucket(m) <= 512;
+}
+
 /// Rows of `n` elements.
-Configuration rows(const Quantize& problem, const Profile& profile, std::int64_t n) {
+Configuration rows(const Quantize& problem, const Profile& profile, bool few, std::int64_t n) {
   const std::int64_t units = std::max<std::int64_t>(ceil_div(n, unit(problem)), 1);
   const RowGeometry geometry =
-      is_normalized(problem) ? norm_geometry(problem, profile, units) : plain_geometry(problem, units);
+      is_normalized(problem) ? norm_geometry(problem, profile, few, units) : plain_geometry(problem, units);
   const problem::Recipe& recipe = problem.recipe;
   const bool blocks = recipe.block.kind == Block::Kind::extents;
   Configuration configuration;
@@ -97,13 +102,15 @@ Configuration rows(const Quantize& problem, const Profile& profile, std::int64_t
 }  // namespace
 
 std::vector<Configuration> configure_quantize_rows(const Quantize& problem, const Profile& profile) {
-  const problem::Extent n = matrix_in_memory(problem).n;
+  const QuantizeMatrix matrix = matrix_in_memory(problem);
+  const problem::Extent& n = matrix.n;
   const bool transposed = problem.input_layout == problem::InputLayout::col;
   std::vector<Configuration> all;
   // The choice changes where a row fills all lanes of a warp once more, and no more past the longest held.
   const std::int64_t step = lanes * unit(problem), longest = step * most_warps * most_units + 1;
   const auto add = [&](std::int64_t length) {
-    add_new(all, rows(problem, profile, transposed ? bucket(length) : length));
+    for (const std::int64_t m : {matrix.m.min, matrix.m.max})
+      add_new(all, rows(problem, profile, are_few(problem, m), transposed ? bucket(length) : length));
   };
   const std::int64_t last = std::min(n.max, longest);
   for (std::int64_t at = std::min(n.min, longest); at < last; at = (at / step + 1) * step + 1) add(at);

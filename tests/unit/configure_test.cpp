@@ -120,6 +120,20 @@ TEST(Configure, RowsAloneAfterRmsNormAreHeldOnChip) {
   EXPECT_EQ(mx(R"(32, "groups": {"count": 3, "alignment": 32})", R"(["row"])"), passes);
 }
 
+TEST(Configure, FewRowsAfterRmsNormHaveATeamEach) {
+  const auto rows_of = [](const std::string& shape) {
+    const auto all = configure(with_float_scales(R"("row", "pre": {"kind": "rmsnorm"})", R"(["row"])", shape),
+                               profile("h200"));
+    std::set<std::int64_t> rows;
+    for (const Configuration& one : all) rows.insert(std::get<std::int64_t>(one.constants.at("rows")));
+    return rows;
+  };
+  EXPECT_EQ(rows_of("[512, 5120]"), (std::set<std::int64_t>{1}));
+  EXPECT_EQ(rows_of("[513, 5120]"), (std::set<std::int64_t>{2}));
+  EXPECT_EQ(rows_of("[2, 5, 5120]"), (std::set<std::int64_t>{2})) << "experts";
+  EXPECT_EQ(rows_of(R"([{"min": 1, "max": 1000}, 5120])"), (std::set<std::int64_t>{1, 2}));
+}
+
 TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
   const Profile& h200 = profile("h200");
   for (const std::string layout : {"row", "col"})
