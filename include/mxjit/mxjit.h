@@ -205,8 +205,8 @@ typedef struct mxjit_quantize_args {
   }
 
 /* Bytes of workspace that a call needs whose x has the dtype, rank and extents of args->x; its memory and the
- * other tensors do not matter. Never falls as an extent grows. 0 but for RMSNorm, and for float scales
- * of columns and of the tensor. */
+ * other tensors do not matter. Never falls as an extent grows. 0 but for float scales of columns and of
+ * the tensor, and for RMSNorm - unless of rows alone: see workspace_size in mxjit/quantize.hpp. */
 MXJIT_API mxjit_status mxjit_quantize_workspace_size(const mxjit_quantize_options* options,
                                                      const mxjit_quantize_args* args, size_t* bytes);
 /* Looks up, compiles and loads if needed, launches. Asynchronous. Null options: the defaults. */

@@ -77,9 +77,9 @@ struct QuantizeArgs {
 
 /// Bytes of workspace that a call needs with these options and an input of this dtype and shape (pitch and
 /// data do not matter). It never falls as an extent grows: the largest input of a workload sizes it for all.
-/// 0 but for RMSNorm, unless of rows with a float scale each, and for float scales of columns and of the
-/// tensor. Throws Error(invalid_argument) as
-/// quantize() does.
+/// 0 but for float scales of columns and of the tensor, and for RMSNorm - unless of rows alone, not
+/// transposed, with a float scale each or, without groups, with MX blocks {1,32} or float blocks {1,128}.
+/// Throws Error(invalid_argument) as quantize() does.
 MXJIT_API std::size_t workspace_size(const QuantizeOptions& options, const Tensor& x);
 
 }  // namespace mxjit

@@ -28,6 +28,16 @@ __device__ __forceinline__ Vector4 ld_nc_v4(const void* address) {
   return v;
 }
 
+/// Those, or zeros: never a branch.
+__device__ __forceinline__ Vector4 ld_nc_v4_if(bool condition, const void* address) {
+  Vector4 v;
+  asm("{ .reg .pred p;\n setp.ne.u32 p, %5, 0;\n mov.u32 %0, 0;\n mov.u32 %1, 0;\n mov.u32 %2, 0;\n"
+      " mov.u32 %3, 0;\n @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+      : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w)
+      : "l"(address), "r"(u32{condition}));
+  return v;
+}
+
 /// 8 bytes, likewise.
 __device__ __forceinline__ Vector2 ld_nc_v2(const void* address) {
   Vector2 v;

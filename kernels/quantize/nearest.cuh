@@ -7,8 +7,6 @@
 
 namespace mxjit {
 
-inline constexpr u32 bf16_infinity = 0x7F80;
-
 /// Of fp32 numbers that may be wrong by `error` units of the last place.
 template <u32 error>
 struct NearMiddle {

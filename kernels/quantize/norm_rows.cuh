@@ -1,9 +1,10 @@
-// RMSNorm of rows that a team of threads holds: eight elements of a row at a time.
+// RMSNorm of rows that a team of threads holds. fp32 does the work; what it may not be right for is found
+// again, from memory, in one place and in double.
 #pragma once
 
 #include "quantize/norm_values.cuh"
-#include "quantize/panel.cuh"
 #include "quantize/params.cuh"
+#include "quantize/row_team.cuh"
 
 namespace mxjit {
 
@@ -11,60 +12,228 @@ namespace mxjit {
 template <class Config>
 using StoredUnit = typename Pairs<Config::stored>::Pair[4];
 
-/// `left` of them, the others zero; `wide`: at a multiple of 16 bytes.
+/// What a team tells each other, and every warp its own lanes.
 template <class Config>
-__device__ __forceinline__ void load_stored(const void* base, i64 element, i64 left, bool wide,
-                                            StoredUnit<Config>& to) {
-  const u8* from = static_cast<const u8*>(base) + element * Pairs<Config::stored>::bytes;
-  if (wide && left >= 8) {
-    load_lane_row(from, to);
-  } else {
-    load_lane_row(from, left < 0 ? 0 : left < 8 ? static_cast<int>(left) : 8, to);
+struct NormRowsStaging {
+  static constexpr int warps = Config::threads / 32;
+  double sums[Config::rows][warps];
+  double inverse[warps][Config::rows];  // of the root of the mean
+};
+
+/// Those of `count` elements that there are, the others zero, one after the other: this way is short.
+__device__ __forceinline__ void load_narrow_unit(const u8* from, int count, u32 (&to)[4]) {
+#pragma unroll 1
+  for (int e = 0; e < 8; ++e, from += 2) {
+    const u32 next = e < count ? ptx::ld_nc_u16(from) : u16{0};
+#pragma unroll
+    for (int w = 0; w < 3; ++w) to[w] = ptx::prmt(to[w], to[w + 1], 0x5432);
+    to[3] = ptx::prmt(to[3], next, 0x5432);
   }
 }
 
-template <class Config>
-__device__ __forceinline__ double sum_of_squares(const StoredUnit<Config>& x) {
-  double sum = 0;
+__device__ __forceinline__ void load_narrow_unit(const u8* from, int count, Vector2 (&to)[4]) {
+#pragma unroll 1
+  for (int e = 0; e < 8; ++e, from += 4) {
+    const u32 next = e < count ? ptx::ld_nc_u32(from) : 0;
 #pragma unroll
-  for (int w = 0; w < 4; ++w) {
-    const Floats wide = Pairs<Config::stored>::widen(x[w]);
-    const double low = wide.low, high = wide.high;
-    sum += low * low;
-    sum += high * high;
+    for (int w = 0; w < 4; ++w) to[w] = {to[w].y, w < 3 ? to[w + 1].x : next};
   }
-  return sum;
 }
 
-/// The first `count` of x / root * weight in bf16, the others zero. `inverse`: of the root of the mean.
+/// Eight elements at a multiple of 16 bytes, or zeros.
 template <class Config>
-__device__ __forceinline__ void normalize(const StoredUnit<Config>& x, const StoredUnit<Config>& weight,
-                                          double inverse, int count, u32 (&to)[4]) {
-  using S = Pairs<Config::stored>;
-  const float factor = static_cast<float>(inverse);
-  bool moderate = is_moderate(factor);
-  NormMiddle middle;
-  u32 largest = 0;
+__device__ __forceinline__ void load_whole_unit(bool condition, const u8* from, StoredUnit<Config>& to) {
+  constexpr int vectors = Pairs<Config::stored>::bytes / 2;
+  Vector4 loaded[vectors];
 #pragma unroll
-  for (int w = 0; w < 4; ++w) {
-    const Floats a = S::widen(x[w]), b = S::widen(weight[w]);
-    moderate = moderate && is_moderate(b.low) && is_moderate(b.high);
-    const float low = __fmul_rn(a.low, __fmul_rn(b.low, factor));
-    const float high = __fmul_rn(a.high, __fmul_rn(b.high, factor));
-    to[w] = ptx::cvt_bf16x2_f32(low, high);
-    largest = w == 0 ? to[0] : ptx::max_abs_bf16x2(largest, to[w]);
-    middle.see(low, high);
-  }
-  middle.see_magnitudes(largest, bf16_infinity);
-  if (!moderate || middle.any()) {
+  for (int v = 0; v < vectors; ++v) loaded[v] = ptx::ld_nc_v4_if(condition, from + v * 16);
+  unpack_units(loaded, to);
+}
+
+/// `columns` elements, at most eight; the others zero. `wide`: at a multiple of 16 bytes.
+template <class Config>
+__device__ __forceinline__ void load_stored(const u8* from, int columns, bool wide, StoredUnit<Config>& to) {
+  load_whole_unit<Config>(wide && columns >= 8, from, to);
+  if (columns > 0 && !(wide && columns >= 8)) load_narrow_unit(from, columns, to);
+}
+
+/// Where an element of x or of the weights lies.
+template <class Config>
+__device__ __forceinline__ const u8* stored_at(const void* base, i64 element) {
+  return static_cast<const u8*>(base) + element * Pairs<Config::stored>::bytes;
+}
+
+/// All units of a thread, those outside the matrix zero.
+template <class Config, class Units>
+__device__ __forceinline__ void load_stored_units(const QuantizeParams& p, const Units& units,
+                                                  StoredUnit<Config> (&to)[Units::count]) {
+  const bool wide = (p.wide & wide_x) != 0;
+  const UnitAddresses<Units, Pairs<Config::stored>::bytes> from(p.x, p.ld_x, units);
+#pragma unroll
+  for (int i = 0; i < Units::count; ++i) load_whole_unit<Config>(wide && units.is_whole(i), from[i], to[i]);
+  if (wide && p.n % 8 == 0) return;
+  one_by_one(to, [&](int i, StoredUnit<Config>& unit) {
+    const int columns = units.columns_of(i);
+    if (columns > 0 && !(wide && columns >= 8))
+      load_narrow_unit(stored_at<Config>(p.x, units.row(i) * p.ld_x + units.element_of(i)), columns, unit);
+  });
+}
+
+__device__ __forceinline__ bool has_wide_weights(const QuantizeParams& p) {
+  return reinterpret_cast<u64>(p.weight) % 16 == 0;
+}
+
+/// The weights of a thread's units, which are the same for all rows.
+template <class Config, class Units>
+__device__ __forceinline__ void load_weights(const QuantizeParams& p, const Units& units,
+                                             StoredUnit<Config> (&to)[Units::per_row]) {
+  constexpr int apart = Units::Team::apart;
+  const bool wide = has_wide_weights(p);
+  const u8* const from = stored_at<Config>(p.weight, units.element);
+#pragma unroll
+  for (int u = 0; u < Units::per_row; ++u)
+    load_whole_unit<Config>(wide && units.columns >= u * apart + 8,
+                            from + u * apart * Pairs<Config::stored>::bytes, to[u]);
+  if (wide && p.n % 8 == 0) return;
+  one_by_one(to, [&](int u, StoredUnit<Config>& unit) {
+    const int columns = units.columns - u * apart;
+    if (columns > 0 && !(wide && columns >= 8))
+      load_narrow_unit(stored_at<Config>(p.weight, units.element + u * apart), columns, unit);
+  });
+}
+
+/// In double, where products are exact for 16-bit elements, so that only the additions round.
+template <class Config, class Units>
+__device__ __forceinline__ void add_squares(const StoredUnit<Config> (&x)[Units::count],
+                                            double (&sums)[Config::rows]) {
+  double odd[Config::rows] = {};  // two sums a row, so that the one need not wait for the other
+#pragma unroll
+  for (int i = 0; i < Units::count; ++i)
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      const Floats a = S::widen(x[w]), b = S::widen(weight[w]);
-      to[w] = nearest_bf16(a.low * inverse * b.low) | nearest_bf16(a.high * inverse * b.high) << 16;
+      const Floats wide = Pairs<Config::stored>::widen(x[i][w]);
+      const double low = wide.low, high = wide.high;
+      sums[i / Units::per_row] += low * low;
+      odd[i / Units::per_row] += high * high;
     }
-  }
 #pragma unroll
-  for (int w = 0; w < 4; ++w) to[w] &= 2 * w + 1 < count ? 0xFFFFFFFF : 2 * w < count ? 0xFFFF : 0;
+  for (int r = 0; r < Config::rows; ++r) sums[r] += odd[r];
+}
+
+/// Every weight is_moderate: found from all of them at once where they are short.
+template <class Config, int count>
+__device__ __forceinline__ bool are_moderate(const StoredUnit<Config> (&weights)[count]) {
+  if constexpr (Config::stored == Input::fp32) {
+    bool all = true;
+#pragma unroll
+    for (const StoredUnit<Config>& unit : weights)
+#pragma unroll
+      for (int w = 0; w < 4; ++w)
+        all = all && is_moderate(__uint_as_float(unit[w].x)) && is_moderate(__uint_as_float(unit[w].y));
+    return all;
+  } else {
+    u32 most = 0, least = 0xFFFFFFFF;  // the latter of magnitudes less one, so that zeros are the largest
+#pragma unroll
+    for (const StoredUnit<Config>& unit : weights)
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const u32 magnitudes = unit[w] & 0x7FFF7FFF;
+        most = ptx::add_max_u16x2(magnitudes, 0, most);
+        least = ptx::add_min_u16x2(magnitudes, 0xFFFFFFFF, least);
+      }
+    most = ptx::add_max_u16x2(ptx::prmt(most, most, 0x1032), 0, most) >> 16;
+    least = ptx::add_min_u16x2(ptx::prmt(least, least, 0x1032), 0, least) >> 16;
+    if constexpr (Config::stored == Input::fp16) return most < 0x7C00;  // none is too small
+    return most <= most_moderate >> 16 && least >= (least_moderate >> 16) - 1;
+  }
+}
+
+/// The inverse of the root of the mean of each row's squares, of which every thread has a part.
+template <class Config>
+__device__ __forceinline__ void invert(const QuantizeParams& p, const RowTeam<Config>& team,
+                                       NormRowsStaging<Config>& staging, double (&sums)[Config::rows]) {
+  const double sum = over_team<Config>(sums, staging.sums, [](double a, double b) { return a + b; });
+  // A lane for every row; then all lanes may know.
+  if (team.lane < Config::rows)
+    staging.inverse[team.warp][team.lane] = 1.0 / sqrt(sum / static_cast<double>(p.n) + p.eps);
+  __syncwarp();
+}
+
+/// x / root * weight in bf16.
+template <class Config>
+__device__ __forceinline__ u32 normalized(float x, float weight, double inverse, bool fast) {
+  const float y = __fmul_rn(x, __fmul_rn(weight, static_cast<float>(inverse)));
+  if (fast && !NormMiddle::is(y)) return ptx::cvt_bf16x2_f32(y, 0.0f) & 0xFFFF;
+  return nearest_bf16(x * inverse * weight);
+}
+
+/// Units whose bits are in `doubtful`, exactly; outside the matrix zero, whatever the root is.
+template <class Config, class Units>
+__device__ __forceinline__ void correct(const QuantizeParams& p, const Units& units,
+                                        const NormRowsStaging<Config>& staging, u32 doubtful,
+                                        typename Units::Values& x) {
+  using S = Pairs<Config::stored>;
+#pragma unroll 1
+  for (; doubtful != 0; doubtful &= doubtful - 1) {
+    const int i = __ffs(static_cast<int>(doubtful)) - 1;
+    const int columns = units.columns_of(i);
+    StoredUnit<Config> stored, weights[1];
+    load_stored<Config>(stored_at<Config>(p.x, units.row(i) * p.ld_x + units.element_of(i)), columns,
+                        (p.wide & wide_x) != 0, stored);
+    load_stored<Config>(stored_at<Config>(p.weight, units.element_of(i)), columns, has_wide_weights(p),
+                        weights[0]);
+    const double inverse = staging.inverse[units.team.warp][i / Units::per_row];
+    const bool fast = is_moderate_factor(static_cast<float>(inverse)) && are_moderate<Config>(weights);
+    u32 exact[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const Floats a = S::widen(stored[w]), b = S::widen(weights[0][w]);
+      const u32 low = normalized<Config>(a.low, b.low, inverse, fast);
+      const u32 high = normalized<Config>(a.high, b.high, inverse, fast);
+      exact[w] = (2 * w < columns ? low : 0) | (2 * w + 1 < columns ? high << 16 : 0);
+    }
+#pragma unroll
+    for (int k = 0; k < Units::count; ++k)
+#pragma unroll
+      for (int w = 0; w < 4; ++w)
+        if (k == i) x[k][w] = exact[w];
+  }
+}
+
+/// A thread's units after RMSNorm. Elements outside the matrix are zero in rows inside it.
+template <class Config, class Units>
+__device__ __forceinline__ void normalize_units(const QuantizeParams& p, const Units& units,
+                                                const NormRowsStaging<Config>& staging,
+                                                const StoredUnit<Config> (&stored)[Units::count],
+                                                const StoredUnit<Config> (&weights)[Units::per_row],
+                                                typename Units::Values& x) {
+  using S = Pairs<Config::stored>;
+  const bool moderate = are_moderate<Config>(weights);
+  float factors[Config::rows];
+  bool fast[Config::rows];
+#pragma unroll
+  for (int r = 0; r < Config::rows; ++r) {
+    factors[r] = static_cast<float>(staging.inverse[units.team.warp][r]);
+    fast[r] = moderate && is_moderate_factor(factors[r]);
+  }
+  u32 doubtful = 0;
+#pragma unroll
+  for (int u = 0; u < Units::per_row; ++u)
+#pragma unroll
+    for (int r = 0; r < Config::rows; ++r) {
+      const int i = r * Units::per_row + u;
+      NormMiddle middle;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const Floats a = S::widen(stored[i][w]), b = S::widen(weights[u][w]);
+        const float low = __fmul_rn(a.low, __fmul_rn(b.low, factors[r]));
+        const float high = __fmul_rn(a.high, __fmul_rn(b.high, factors[r]));
+        x[i][w] = ptx::cvt_bf16x2_f32(low, high);
+        middle.see(low, high);
+      }
+      if (!fast[r] || middle.any()) doubtful |= 1u << i;
+    }
+  correct<Config>(p, units, staging, doubtful, x);
 }
 
 }  // namespace mxjit

@@ -41,15 +41,22 @@ __device__ __forceinline__ void read_norm(const QuantizeParams& p, const Lane<Co
   __syncthreads();
 }
 
-/// fp32 is wrong by two roundings of a factor and one of the product, and half a unit below the normal
-/// numbers.
-using NormMiddle = NearMiddle<4>;
+/// fp32 is wrong by less than 2.5 units of the last place: by two roundings of factors, each less than a unit
+/// of the product, and by half a unit for the product's own.
+using NormMiddle = NearMiddle<2>;
 
-/// A factor whose product with another such neither overflows nor loses digits.
-__device__ __forceinline__ bool is_moderate(float factor) {
-  const u32 bits = __float_as_uint(factor) & 0x7FFFFFFF;
-  constexpr u32 least = (127 - 60) << 23, most = (127 + 60) << 23;
-  return bits == 0 || bits - least <= most - least;
+/// Of magnitudes whose product with another such neither overflows nor loses digits.
+inline constexpr u32 least_moderate = (127 - 60) << 23, most_moderate = (127 + 60) << 23;
+
+/// A weight whose product with a moderate factor is right.
+__device__ __forceinline__ bool is_moderate(float weight) {
+  const u32 bits = __float_as_uint(weight) & 0x7FFFFFFF;
+  return bits == 0 || bits - least_moderate <= most_moderate - least_moderate;
+}
+
+/// The inverse of a root, rounded: zero may stand for what fp32 does not reach.
+__device__ __forceinline__ bool is_moderate_factor(float inverse) {
+  return __float_as_uint(inverse) - least_moderate <= most_moderate - least_moderate;
 }
 
 /// Source of pieces: the rows of a lane.
@@ -80,27 +87,23 @@ struct NormSource {
   __device__ __forceinline__ bool fast(int r, const Operands& operands, u32 (&to)[4]) const {
     const float factor = row_factor(r);
     NormMiddle middle;
-    u32 largest = 0;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const Floats y = product(operands, w, factor);
       to[w] = ptx::cvt_bf16x2_f32(y.low, y.high);
-      largest = w == 0 ? to[0] : ptx::max_abs_bf16x2(largest, to[w]);
       middle.see(y.low, y.high);
     }
-    middle.see_magnitudes(largest, bf16_infinity);
-    return !moderate || !is_moderate(factor) || middle.any();
+    return !moderate || !is_moderate_row(factor) || middle.any();
   }
   __device__ __forceinline__ u32 doubtful(int r, const Operands& operands) const {
     const float factor = row_factor(r);
-    if (!moderate || !is_moderate(factor)) return 0xFF;
+    if (!moderate || !is_moderate_row(factor)) return 0xFF;
     u32 elements = 0;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const Floats y = product(operands, w, factor);
-      const u32 magnitudes = ptx::cvt_bf16x2_f32(y.low, y.high) & 0x7FFF7FFF;
-      if (NormMiddle::is(y.low) || (magnitudes & 0xFFFF) >= bf16_infinity) elements |= 1u << 2 * w;
-      if (NormMiddle::is(y.high) || magnitudes >> 16 >= bf16_infinity) elements |= 2u << 2 * w;
+      if (NormMiddle::is(y.low)) elements |= 1u << 2 * w;
+      if (NormMiddle::is(y.high)) elements |= 2u << 2 * w;
     }
     return elements;
   }
@@ -111,6 +114,9 @@ struct NormSource {
   }
 
  private:
+  static __device__ __forceinline__ bool is_moderate_row(float factor) {
+    return T::turned ? is_moderate(factor) : is_moderate_factor(factor);
+  }
   __device__ __forceinline__ float row_factor(int r) const {
     if constexpr (T::turned) return tile.weight[lane.row_in_tile + r];
     if constexpr (!T::turned) return static_cast<float>(tile.inverse[lane.row_in_tile + r]);
@@ -137,9 +143,13 @@ __device__ __forceinline__ void load_norm_panel(const QuantizeParams& p, const L
 #pragma unroll
   for (int c = 0; c < lane_columns; ++c) {
     const int column = lane.column_in_tile + c;
-    if constexpr (NormTile<Config>::turned) factors[c] = static_cast<float>(tile.inverse[column]);
-    if constexpr (!NormTile<Config>::turned) factors[c] = tile.weight[column];
-    moderate = moderate && is_moderate(factors[c]);
+    if constexpr (NormTile<Config>::turned) {
+      factors[c] = static_cast<float>(tile.inverse[column]);
+      moderate = moderate && is_moderate_factor(factors[c]);
+    } else {
+      factors[c] = tile.weight[column];
+      moderate = moderate && is_moderate(factors[c]);
+    }
   }
   compute_pieces(source, pieces, masks.whole, masks.some, x);
   // Rows outside the matrix are zero times what may be no number.

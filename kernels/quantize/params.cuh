@@ -9,7 +9,7 @@ namespace mxjit {
 /// What base and pitch are multiples of, so that a tensor can be accessed in wide pieces.
 enum WideAccess : u32 {
   wide_x = 1,       // 16 bytes
-  wide_q_row = 2,   // the bytes that a lane writes at once: 8, or 4 of fp32_rows with fp32 input
+  wide_q_row = 2,   // the bytes that a lane writes at once: 8, or 4 of rows with fp32 input
   wide_q_col = 4,   // 16 bytes
   wide_s_row = 8,   // codes: 16 bytes when blocked, else 4
   wide_s_col = 16,  // likewise
@@ -46,7 +46,7 @@ struct QuantizeParams {
   u32* amax_row;
   u32* amax_col;
   u32* progress;
-  i64 m, n;  // fp32_rows: m counts the rows of all experts
+  i64 m, n;  // rows: m counts those of all experts whose scales are not padded
   i64 ld_x, ld_q_row, ld_s_row, ld_q_col, ld_s_col;
   u32 tiles_n;       // thread blocks along a row of x
   u32 strips;        // of gridDim.x thread blocks each that this takes; an expert has as many blockIdx.z

@@ -81,7 +81,8 @@ Configuration norm_configuration(const problem::Quantize& problem, const Quantiz
 
 std::vector<Configuration> configure_quantize(const problem::Quantize& problem, const Profile& profile) {
   const QuantizeMatrix matrix = matrix_in_memory(problem);
-  if (is_normalized(problem) && !holds_normalized_rows(problem)) return {norm_configuration(problem, matrix)};
+  if (holds_normalized_rows(problem)) return configure_quantize_rows(problem, profile);
+  if (is_normalized(problem)) return {norm_configuration(problem, matrix)};
   if (problem.recipe.scaling == Scaling::fp32) return configure_quantize_fp32(problem, profile);
   std::vector<Configuration> all;
   const auto add = [&](const TileGeometry& geometry) {

@@ -54,11 +54,18 @@ constexpr bool turns_rows(bool transposed, bool computed, bool emit_high, bool g
   return transposed && (computed || emit_high || grouped);
 }
 
-/// A kernel that holds rows alone on chip makes the sums of RMSNorm, too.
+/// After RMSNorm a kernel holds rows alone on chip, with a float scale each or with the usual blocks.
+constexpr bool holds_normalized_rows(Scaling scaling, const Block& block, Axes axes, bool transposed,
+                                     bool grouped) {
+  if (axes.col || transposed) return false;
+  if (block.kind == Block::Kind::row) return true;
+  return block.kind == Block::Kind::extents && block.rows == 1 &&
+         block.cols == (scaling == Scaling::mx ? 32 : 128) && !grouped;
+}
 inline bool holds_normalized_rows(const problem::Quantize& problem) {
-  return is_normalized(problem) && problem.recipe.scaling == Scaling::fp32 &&
-         problem.recipe.block.kind == Block::Kind::row && !problem.axes.col &&
-         problem.input_layout == problem::InputLayout::row;
+  return is_normalized(problem) &&
+         holds_normalized_rows(problem.recipe.scaling, problem.recipe.block, problem.axes,
+                               problem.input_layout == problem::InputLayout::col, problem.groups.has_value());
 }
 
 /// SwiGLU that needs few registers: no limit, nothing else to write or to find elsewhere.
@@ -125,6 +132,9 @@ Configuration fp32_tiles(const char* kernel, const problem::Quantize& problem, c
 
 /// Adds what is not there yet.
 void add_new(std::vector<Configuration>& all, Configuration configuration);
+
+/// Rows held on chip: all kernels of a range.
+std::vector<Configuration> configure_quantize_rows(const problem::Quantize& problem, const Profile& profile);
 
 /// Float scales: the kernels of `problem` in launch order, or all of a range.
 std::vector<Configuration> configure_quantize_fp32(const problem::Quantize& problem, const Profile& profile);

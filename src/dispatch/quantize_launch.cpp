@@ -47,7 +47,7 @@ QuantizeRecipe::Kernel kernel_of(const std::string& name) {
   if (name == "quantize/mx" || name == "quantize/fp32") return QuantizeRecipe::Kernel::tiles;
   if (name == "quantize/fp32_passes") return QuantizeRecipe::Kernel::passes;
   if (name == "quantize/norm") return QuantizeRecipe::Kernel::norm;
-  if (name == "quantize/fp32_rows") return QuantizeRecipe::Kernel::rows;
+  if (name == "quantize/rows") return QuantizeRecipe::Kernel::rows;
   throw Error(ErrorCode::internal, "no launch for kernel \"" + name + "\"");
 }
 
@@ -193,6 +193,8 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration, const Quantiz
     const std::int64_t teams = configuration.threads / (32 * number(configuration, "warps"));
     recipe.tile_rows = teams * number(configuration, "rows");
     recipe.row = true;
+    recipe.batched = flag(configuration, "batched");
+    recipe.blocked = options.scale_layout == ScaleLayout::blocked;
     if (std::get<std::string>(configuration.constants.at("input")) == "Input::fp32") recipe.q_row_bytes = 4;
     return recipe;
   }
@@ -223,9 +225,19 @@ void launch_quantize(const driver::Api& api, driver::LoadedKernel kernel, const 
   driver::GridExtents blocks;
   const auto launch = [&] { driver::launch(api, kernel, blocks, &params, stream); };
   if (recipe.kernel == QuantizeRecipe::Kernel::rows) {
-    params.m *= experts;
-    blocks.x = static_cast<unsigned>(ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows));
-    return launch();
+    if (!recipe.batched) params.m *= std::exchange(experts, 1);
+    const ScaleLayout layout = recipe.options.scale_layout;
+    const std::int64_t padding = layout == ScaleLayout::blocked    ? 128
+                                 : layout == ScaleLayout::mn_major ? 4
+                                                                   : 1;
+    const std::int64_t rows = ceil_div(std::max<std::int64_t>(params.m, 1), padding) * padding;
+    blocks.x = static_cast<unsigned>(ceil_div(rows, recipe.tile_rows));
+    for (std::int64_t expert = 0; expert < experts; expert += grid_limit) {
+      params.first_expert = static_cast<u32>(expert);
+      blocks.y = static_cast<unsigned>(std::min(grid_limit, experts - expert));
+      launch();
+    }
+    return;
   }
   const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows);
   const std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);

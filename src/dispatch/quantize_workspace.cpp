@@ -33,7 +33,9 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
   // Rows alone are held on chip.
   const bool held = spans && !one && !col &&
                     !configure::turns_rows(options.transposed_input, computed, options.emit_high, grouped);
-  const bool normalized = options.pre == Pre::rmsnorm && !held;
+  const bool normalized = options.pre == Pre::rmsnorm &&
+                          !configure::holds_normalized_rows(options.scaling, options.block, options.axes,
+                                                            options.transposed_input, grouped);
   if (normalized) {
     const std::int64_t lines = options.transposed_input ? n : m;
     workspace.sum_bytes = words(experts, checked.times(lines, 2));

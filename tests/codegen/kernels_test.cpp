@@ -95,6 +95,7 @@ constexpr const char* gpt_oss_rows =
     R"(["row"], "pre": {"kind": "swiglu", "interleave": true, "alpha": 1.702, "limit": 7})";
 constexpr const char* norm = R"(["row", "col"], "pre": {"kind": "rmsnorm"})";
 constexpr const char* norm_rows = R"(["row"], "pre": {"kind": "rmsnorm"}, "emit_high": true)";
+constexpr const char* norm_rows_alone = R"(["row"], "pre": {"kind": "rmsnorm"})";
 constexpr const char* y_too = R"(["row", "col"], "emit_high": true)";
 constexpr const char* blocked = R"(32, "scale_layout": "blocked")";
 constexpr const char* blocked_groups =
@@ -125,6 +126,18 @@ INSTANTIATE_TEST_SUITE_P(Norm, FusionKernels,
                                          Case{"bf16", "[128, 128]", norm, turned},
                                          Case{"fp16", "128", norm_rows, turned_experts},
                                          Case{"fp32", blocked, norm}, Case{"fp32", "32", norm_rows, turned}));
+// Rows that a warp holds with four rows and with two, that several warps hold, the longest held, and longer.
+INSTANTIATE_TEST_SUITE_P(NormRows, FusionKernels,
+                         testing::Values(Case{"bf16", "32", norm_rows_alone, "[4096, 512]"},
+                                         Case{"bf16", blocked, norm_rows_alone},
+                                         Case{"bf16", blocked, norm_rows, "[16, 64, 7168]"},
+                                         Case{"bf16", "32", norm_rows_alone, "[64, 32768]"},
+                                         Case{"bf16", "32", norm_rows, "[64, 32769]"},
+                                         Case{"fp16", "32", norm_rows, "[4096, 1280]"},
+                                         Case{"fp16", blocked, norm_rows_alone, "[64, 8192]"},
+                                         Case{"fp32", "32", norm_rows_alone},
+                                         Case{"fp32", blocked, norm_rows, "[4096, 512]"},
+                                         Case{"fp32", "32", norm_rows_alone, "[64, 24577]"}));
 INSTANTIATE_TEST_SUITE_P(High, FusionKernels,
                          testing::Values(Case{"bf16", "32", y_too}, Case{"bf16", "32", y_too, turned},
                                          Case{"fp16", "32", y_too}, Case{"fp16", blocked, y_too, turned},
@@ -163,6 +176,7 @@ constexpr const char* square_mn_major = R"([128, 128], "scale_layout": "mn_major
 constexpr const char* groups = R"("row", "groups": {"count": 40, "alignment": 1})";
 constexpr const char* most_groups = R"("row", "groups": {"count": 1024, "alignment": 1})";
 constexpr const char* any_row = R"([64, {"min": 1, "max": 40000}])";
+constexpr const char* many_of_any_row = R"([4096, {"min": 1, "max": 40000}])";
 
 INSTANTIATE_TEST_SUITE_P(Blocks, Fp32Kernels,
                          testing::Values(Case{"bf16", "128", row}, Case{"bf16", "128", col},
@@ -207,8 +221,17 @@ INSTANTIATE_TEST_SUITE_P(Norm, Fp32Kernels,
                                          Case{"bf16", groups, norm}, Case{"fp16", "\"row\"", norm, turned},
                                          Case{"fp32", groups, norm}, Case{"fp16", most_groups, norm},
                                          Case{"fp32", "\"tensor\"", norm, turned_experts},
-                                         Case{"bf16", mn_major, norm_rows},
                                          Case{"fp32", "[128, 128]", norm}));
+INSTANTIATE_TEST_SUITE_P(NormRows, Fp32Kernels,
+                         testing::Values(Case{"bf16", "128", norm_rows_alone},
+                                         Case{"bf16", mn_major, norm_rows},
+                                         Case{"bf16", mn_major, norm_rows_alone, "[16, 64, 7168]"},
+                                         Case{"bf16", groups, norm_rows_alone, "[4096, 5120]"},
+                                         Case{"bf16", "\"row\"", norm_rows_alone, "[64, 8192]"},
+                                         Case{"fp16", "128", norm_rows, "[4096, 300]"},
+                                         Case{"fp16", "\"row\"", norm_rows_alone, "[64, 40000]"},
+                                         Case{"fp32", "128", norm_rows_alone, "[64, 12288]"},
+                                         Case{"fp32", "\"row\"", norm_rows, "[64, 24577]"}));
 INSTANTIATE_TEST_SUITE_P(TurnedGroups, Fp32Kernels,
                          testing::Values(Case{"bf16", groups, both, turned},
                                          Case{"fp16", groups, col, turned},
@@ -218,6 +241,8 @@ INSTANTIATE_TEST_SUITE_P(TurnedGroups, Fp32Kernels,
 // Rows of every length, the longest of them too long to hold.
 INSTANTIATE_TEST_SUITE_P(RowLengthsLong, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"row\"", row, any_row},
+                                         Case{"bf16", "128", norm_rows, many_of_any_row},
+                                         Case{"bf16", "\"row\"", norm_rows_alone, any_row},
                                          Case{"fp16", "\"row\"", row, any_row},
                                          Case{"fp32", "\"row\"", row, any_row}));
 // One of each kind: a warp with several rows, a thread block, the most that is held, more.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -76,7 +77,7 @@ TEST_F(FusionValues, SwigluOfAnAlphaFarFromSixteenBits) {
   expect_reference(problem, inputs);
 }
 
-// Of small, ordinary and large numbers, of zeros and of any patterns.
+// Of small, ordinary and large numbers, of zeros, of rows with a NaN or an infinity and of any patterns.
 void expect_norms(const Problem& problem, Random& random) {
   const DType dtype = std::get<Quantize>(problem.op).input.dtype;
   for (const double deviation : {1e-30, 1.0, 1e30}) {
@@ -85,6 +86,18 @@ void expect_norms(const Problem& problem, Random& random) {
     if (deviation == 1.0) inputs.at("weight") = ordinary(dtype, inputs.at("weight").shape, 1.0, random);
     expect_reference(problem, inputs);
   }
+  TensorMap faulty = make_inputs(problem, random);
+  HostTensor& x = faulty.at("x");
+  x = ordinary(dtype, x.shape, 1.0, random);
+  const auto length = static_cast<std::size_t>(x.shape.back());
+  for (std::size_t row = 0; row < x.bytes.size() / (length * size_of(dtype)); row += 3) {
+    // All ones in the exponent, and in the mantissa or not.
+    const std::size_t at = (row * length + random() % length) * size_of(dtype);
+    const std::uint32_t infinity = dtype == DType::fp32 ? 0x7F800000 : dtype == DType::bf16 ? 0x7F80 : 0x7C00;
+    const std::uint32_t bits = infinity | (row % 2 == 0 ? 0 : 0x55);
+    std::memcpy(&x.bytes[at], &bits, size_of(dtype));
+  }
+  expect_reference(problem, faulty);
   TensorMap zeros = make_inputs(problem, random);
   std::fill(zeros.at("x").bytes.begin(), zeros.at("x").bytes.end(), std::uint8_t{0});
   expect_reference(problem, zeros);
@@ -99,13 +112,113 @@ TEST_P(FusionOfInput, RmsNormOfRowsIsRightToTheBit) {
   for (const std::int64_t n : {8, 100, 260, 520, 777, 1536, 2048, 5120, 9000})
     for (const double eps : {0.0, 1e-6, 1e300}) {
       if (small() && n > 800 && eps != 1e-6) continue;
-      quantize.input.shape = {small() ? 9 : 517, n};
+      // Experts are rows as any others, and many.
+      quantize.input.shape = small() ? problem::Shape{1, 9, n} : problem::Shape{517, n};
+      if (eps == 0.0) quantize.input.shape = {9, n};
       quantize.emit_high = n % 3 == 0;
       quantize.pre = RmsNorm{eps};
       problems.push_back(whole(quantize));
     }
   prewarm(problems);
   for (const Problem& problem : problems) expect_norms(problem, random);
+}
+
+// Rows with scales of blocks, which the same kernel holds: every recipe and row length in turn, rows that are
+// no multiple of what padded scales are, experts, odd pitches and bases.
+TEST_P(FusionOfInput, RmsNormOfRowsWithBlocksIsRightToTheBit) {
+  std::vector<problem::Recipe> recipes;
+  for (const DType format : {DType::e4m3, DType::e5m2}) {
+    problem::Recipe recipe;
+    recipe.format = format;
+    for (const Rounding rounding : {Rounding::rceil, Rounding::floor, Rounding::ceil, Rounding::even})
+      for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked}) {
+        recipe.rounding = rounding;
+        recipe.scale_layout = layout;
+        recipes.push_back(recipe);
+      }
+    recipe.scaling = Scaling::fp32;
+    recipe.block = {.rows = 1, .cols = 128};
+    for (const Rounding rounding : {Rounding::none, Rounding::pow2})
+      for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::mn_major}) {
+        recipe.rounding = rounding;
+        recipe.scale_layout = layout;
+        recipes.push_back(recipe);
+      }
+  }
+  // Those that a warp holds with four rows and with two, that several warps hold with two and with one, and
+  // that none holds.
+  const std::vector<std::int64_t> lengths = {1,    40,   100,  260,  520,  777,  1160,
+                                             2048, 2600, 5120, 6200, 9001, 33000};
+  std::vector<Problem> problems;
+  auto turn = static_cast<std::size_t>(GetParam());
+  for (const std::int64_t n : lengths)
+    for (std::size_t i = 0; i < (small() ? 2 : recipes.size()); ++i, ++turn) {
+      if (small() && n > 2048 && turn % 2 != 0) continue;
+      Quantize quantize;
+      quantize.input.dtype = GetParam();
+      const std::int64_t rows = small() || n > 10000 ? 13 : turn % 2 == 0 ? 389 : 517;
+      quantize.input.shape = turn % 3 == 0 ? problem::Shape{rows, n} : problem::Shape{3, rows, n};
+      quantize.recipe = recipes[turn % recipes.size()];
+      quantize.emit_high = turn % 4 == 0;
+      quantize.pre = RmsNorm{turn % 5 == 0 ? 0.0 : 1e-6};
+      problems.push_back(whole(quantize));
+    }
+  prewarm(problems);
+  Random random(41);
+  for (const Problem& problem : problems) {
+    SCOPED_TRACE(problem::print(problem));
+    if (!small() || std::get<Quantize>(problem.op).input.shape.back().max <= 1160) {
+      expect_norms(problem, random);
+    } else {
+      expect_reference(problem, make_inputs(problem, random));
+    }
+    const TensorMap inputs = make_inputs(problem, random);
+    expect_reference(problem, inputs, {.extra_pitch = 3, .shift = 1, .dirt = 0x5A});
+    expect_reference(problem, inputs, {.extra_pitch = 16, .shift = 0, .dirt = 0xFF});
+  }
+}
+
+void set_element(HostTensor& tensor, std::size_t i, float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  const auto half = static_cast<std::uint16_t>(bits >> 16);
+  if (tensor.dtype == DType::fp32) std::memcpy(&tensor.bytes[4 * i], &bits, 4);
+  if (tensor.dtype == DType::bf16) std::memcpy(&tensor.bytes[2 * i], &half, 2);
+}
+
+// Weights and roots that fp32 does not reach, or only with fewer digits; zeros of both, too.
+TEST_F(FusionValues, RmsNormOfAnyMagnitudes) {
+  Random random(42);
+  const std::vector<double> exponents = {-126, -100, -61, -60, 0, 59, 60, 61, 100, 126};
+  for (const DType dtype : {DType::bf16, DType::fp32})
+    for (const bool both_axes : {false, true})
+      // 1e94: the inverse is 2^-156, and a large x times a large weight brings it back.
+      for (const double eps : {0.0, 1e-6, 1e94, 1e300}) {
+        Quantize quantize;
+        quantize.input.dtype = dtype;
+        quantize.input.shape = eps == 0.0 ? problem::Shape{12, 264} : problem::Shape{2, 6, 264};
+        quantize.axes.col = both_axes;
+        quantize.emit_high = true;
+        quantize.pre = RmsNorm{eps};
+        const Problem problem = whole(quantize);
+        TensorMap inputs = make_inputs(problem, random);
+        HostTensor& x = inputs.at("x");
+        HostTensor& weight = inputs.at("weight");
+        x = ordinary(dtype, x.shape, 1.0, random);
+        for (std::size_t i = 0; i < 12; ++i)
+          for (std::size_t j = 0; j < 264; ++j) {
+            const double exponent = i < exponents.size() ? exponents[i] : i == 10 ? 127 : -140;
+            const auto mantissa = static_cast<float>(1.0 + static_cast<double>(random() % 128) / 128);
+            set_element(x, i * 264 + j, std::ldexp(mantissa, static_cast<int>(exponent)));
+          }
+        for (std::size_t j = 0; j < 264; ++j) {
+          // Of every unit of eight most are moderate, so that the others must be found among them.
+          const auto mantissa = static_cast<float>(1.0 + static_cast<double>(random() % 128) / 128);
+          const int extreme = static_cast<int>(exponents[j / 8 % exponents.size()]);
+          set_element(weight, j, j % 16 == 3 ? 0.0F : std::ldexp(mantissa, j % 8 == 5 ? extreme : 0));
+        }
+        expect_reference(problem, inputs);
+      }
 }
 
 TEST_P(FusionOfInput, RmsNormIsRightToTheBit) {

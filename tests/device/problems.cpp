@@ -260,7 +260,14 @@ Problem random_quantization(Random& random) {
       if (random() % 2 == 0) swiglu.alpha = 1.702, swiglu.limit = 7.0;
       quantize.pre = swiglu;
     }
-    if (random() % 8 == 0) quantize.pre = problem::RmsNorm{.eps = 1e-5};
+    if (random() % 8 == 0) {
+      quantize.pre = problem::RmsNorm{.eps = 1e-5};
+      if (random() % 2 == 0) {  // rows alone, which a kernel holds on chip
+        quantize.input_layout = InputLayout::row;
+        quantize.axes = {.row = true, .col = false};
+        quantize.groups.reset();
+      }
+    }
     quantize.emit_high = random() % 4 == 0;
     const Problem problem = with_other_extents(whole(quantize), random);
     if (is_valid(problem) && is_supported(problem)) return problem;

@@ -89,7 +89,7 @@ TEST(PrewarmProperty, QuantizeRangesAreComplete) {
   std::cout << "seed " << kSeed << "\n";
   problem::ProblemGenerator generator(kSeed);
   Draw draw(kSeed);
-  std::map<std::string, int> kernels;
+  std::map<std::string, int> kernels, spans;
   int ranges = 0, calls = 0;
   while (ranges < 600) {
     Problem problem = generator.any();
@@ -135,12 +135,20 @@ TEST(PrewarmProperty, QuantizeRangesAreComplete) {
       for (const Configuration& chosen : configure::configure(dispatch::quantize_problem(key), profile)) {
         ++calls;
         ++kernels[chosen.kernel];
+        if (chosen.kernel == "quantize/rows")
+          ++spans[std::get<std::string>(chosen.constants.at("span")) +
+                  std::get<std::string>(chosen.constants.at("pre"))];
         ASSERT_TRUE(all.contains(chosen)) << profile.name << ", M bucket " << key.m_bucket << ", N " << key.n
                                           << ": " << problem::print(problem);
+        // Rows on chip and tiles need no workspace, the others do.
+        const bool counts = chosen.kernel == "quantize/norm" || chosen.kernel == "quantize/fp32_passes";
+        EXPECT_EQ(workspace_size(options, args.x) > 0, counts) << problem::print(problem);
       }
   }
   EXPECT_GT(calls, 10 * ranges);
   EXPECT_GT(kernels["quantize/mx"], 0);
+  for (const char* kind : {"Span::rowPre::none", "Span::rowPre::rmsnorm", "Span::blockPre::rmsnorm"})
+    EXPECT_GT(spans[kind], 0) << kind;
 }
 
 // A tensor of `spec` in a call: `exactly` at an address that is a multiple of no more than promised.

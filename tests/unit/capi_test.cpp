@@ -179,6 +179,11 @@ TEST_F(Capi, EveryFieldReachesTheCall) {
   args.weight = tensor(0x60000000, MXJIT_BF16, {200});
   size_t workspace = 0;
   EXPECT_EQ(mxjit_quantize_workspace_size(&options, &args, &workspace), MXJIT_SUCCESS);
+  EXPECT_EQ(workspace, 0U);
+  EXPECT_EQ(mxjit_quantize(context_, &options, &args, stream), MXJIT_SUCCESS) << mxjit_last_message();
+  options.block_rows = options.block_cols = 32;
+  args.s_row = tensor(0x30000000, MXJIT_E8M0, {4, 7});
+  EXPECT_EQ(mxjit_quantize_workspace_size(&options, &args, &workspace), MXJIT_SUCCESS);
   EXPECT_EQ(workspace, 1280U);
   alignas(256) std::array<unsigned char, 1280> memory;  // the launch zeroes it
   args.workspace = tensor(reinterpret_cast<std::uintptr_t>(memory.data()), MXJIT_U8,

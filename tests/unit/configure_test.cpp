@@ -82,8 +82,7 @@ std::vector<std::string> kernels(const problem::Problem& problem) {
 
 TEST(Configure, FloatScalesThatSpanMoreThanATileTakeTwoPasses) {
   using Names = std::vector<std::string>;
-  const Names one_pass = {"quantize/fp32"}, two_passes = {"quantize/fp32_passes"},
-              rows = {"quantize/fp32_rows"};
+  const Names one_pass = {"quantize/fp32"}, two_passes = {"quantize/fp32_passes"}, rows = {"quantize/rows"};
   const std::string row = R"("row")", tensor = R"("tensor")", shape = "[384, 640]";
   EXPECT_EQ(kernels(with_float_scales("128", R"(["row", "col"])", shape)), one_pass);
   EXPECT_EQ(kernels(with_float_scales("[128, 128]", R"(["row"])", shape)), one_pass);
@@ -99,10 +98,47 @@ TEST(Configure, FloatScalesThatSpanMoreThanATileTakeTwoPasses) {
   EXPECT_EQ(kernels(with_float_scales(tensor, R"(["row"])", shape)), two_passes);
 }
 
+TEST(Configure, RowsAloneAfterRmsNormAreHeldOnChip) {
+  using Names = std::vector<std::string>;
+  const Names rows = {"quantize/rows"}, passes = {"quantize/norm"};
+  const std::string shape = "[384, 640]", norm = R"(, "pre": {"kind": "rmsnorm"})";
+  EXPECT_EQ(kernels(with_float_scales(R"("row")" + norm, R"(["row"])", shape)), rows);
+  EXPECT_EQ(kernels(with_float_scales("128" + norm, R"(["row"])", shape)), rows);
+  EXPECT_EQ(kernels(with_float_scales("128" + norm, R"(["row", "col"])", shape)), passes);
+  EXPECT_EQ(kernels(with_float_scales("128" + norm, R"(["row"])", shape, "col")), passes);
+  EXPECT_EQ(kernels(with_float_scales("[128, 128]" + norm, R"(["row"])", shape)), passes);
+  EXPECT_EQ(kernels(with_float_scales(R"("tensor")" + norm, R"(["row"])", shape)), passes);
+  const auto mx = [&](const std::string& block, const std::string& axes) {
+    return kernels(quantize(R"("input": {"dtype": "bf16", "shape": [384, 640]}, "block": )" + block + norm +
+                            R"(, "axes": )" + axes));
+  };
+  EXPECT_EQ(mx("32", R"(["row"])"), rows);
+  EXPECT_EQ(mx(R"(32, "scale_layout": "blocked")", R"(["row"])"), rows);
+  EXPECT_EQ(mx("32", R"(["col"])"), passes);
+  EXPECT_EQ(mx("128", R"(["row"])"), passes);
+  EXPECT_EQ(mx("[32, 32]", R"(["row"])"), passes);
+  EXPECT_EQ(mx(R"(32, "groups": {"count": 3, "alignment": 32})", R"(["row"])"), passes);
+}
+
+TEST(Configure, FewRowsAfterRmsNormHaveATeamEach) {
+  const auto rows_of = [](const std::string& shape) {
+    const auto all = configure(with_float_scales(R"("row", "pre": {"kind": "rmsnorm"})", R"(["row"])", shape),
+                               profile("h200"));
+    std::set<std::int64_t> rows;
+    for (const Configuration& one : all) rows.insert(std::get<std::int64_t>(one.constants.at("rows")));
+    return rows;
+  };
+  EXPECT_EQ(rows_of("[512, 5120]"), (std::set<std::int64_t>{1}));
+  EXPECT_EQ(rows_of("[513, 5120]"), (std::set<std::int64_t>{2}));
+  EXPECT_EQ(rows_of("[2, 5, 5120]"), (std::set<std::int64_t>{2})) << "experts";
+  EXPECT_EQ(rows_of(R"([{"min": 1, "max": 1000}, 5120])"), (std::set<std::int64_t>{1, 2}));
+}
+
 TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
   const Profile& h200 = profile("h200");
   for (const std::string layout : {"row", "col"})
-    for (const std::string block : {R"("row")", R"("tensor")", "128"}) {
+    for (const std::string block : {R"("row")", R"("tensor")", "128", R"("row", "pre": {"kind": "rmsnorm"})",
+                                    R"(128, "pre": {"kind": "rmsnorm"})"}) {
       const std::string axis = layout == "row" ? R"(["row"])" : R"(["col"])";
       const auto of = [&](const std::string& extent) {
         const std::string shape = layout == "row" ? "[64, " + extent + "]" : "[" + extent + ", 64]";

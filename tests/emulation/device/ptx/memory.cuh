@@ -38,6 +38,9 @@ inline const u32* exchange(const char* what, u32 value) {
 namespace mxjit::ptx {
 
 inline Vector4 ld_nc_v4(const void* address) { return emulation::load<Vector4>("ld.v4", address); }
+inline Vector4 ld_nc_v4_if(bool condition, const void* address) {
+  return condition ? ld_nc_v4(address) : Vector4{};
+}
 inline Vector2 ld_nc_v2(const void* address) { return emulation::load<Vector2>("ld.v2", address); }
 inline u8 ld_nc_u8(const void* address) { return emulation::load<u8>("ld.u8", address); }
 inline u16 ld_nc_u16(const void* address) { return emulation::load<u16>("ld.u16", address); }
