@@ -1,4 +1,4 @@
-// The examples of tools/mxjit/problem_files.md are problems, one of every op that it describes at least.
+// The examples of src/problem/README.md are problems, one of every op that it describes at least.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,8 +12,8 @@ namespace mxjit::problem {
 namespace {
 
 TEST(ProblemExamples, OfTheDocumentAreProblems) {
-  const std::string text = test::read_bytes(std::filesystem::path(MXJIT_TESTS_DIR).parent_path() / "tools" /
-                                            "mxjit" / "problem_files.md");
+  const std::string text = test::read_bytes(std::filesystem::path(MXJIT_TESTS_DIR).parent_path() / "src" /
+                                            "problem" / "README.md");
   const std::string opening = "```json\n", closing = "```";
   std::set<std::string> ops;
   for (std::size_t at = text.find(opening); at != std::string::npos; at = text.find(opening, at)) {
