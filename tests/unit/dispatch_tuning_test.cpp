@@ -86,9 +86,9 @@ TEST_F(TunedContext, CallsAndPlansGetTheTileOfTheTable) {
 
 // A batch is one launch a matrix: each gets what the matrix by itself would.
 TEST_F(TunedContext, MatricesOfABatchGetTheTileOfOne) {
-  tune("64x192", m);
+  tune("128x96", m);
   start()->gemm(rowwise(), batched_gemm_args(3, m, n, k), stream);
-  EXPECT_EQ(compiled_, Names{"64x192"});
+  EXPECT_EQ(compiled_, Names{"128x96"});
   EXPECT_EQ(stub().launches, 3U);
 }
 
