@@ -102,7 +102,7 @@ __device__ __forceinline__ void load_weights(const QuantizeParams& p, const Unit
   });
 }
 
-/// In double, where products are exact for 16-bit elements, so that only the additions round.
+/// In double, where products are exact, so that only the additions round.
 template <class Config, class Units>
 __device__ __forceinline__ void add_squares(const StoredUnit<Config> (&x)[Units::count],
                                             double (&sums)[Config::rows]) {

@@ -50,12 +50,13 @@ RowGeometry norm_geometry(const Quantize& problem, const Profile& profile, bool 
   const auto each = [&](std::int64_t warps) { return ceil_div(units, lanes * warps); };
   std::int64_t warps = 1;
   while (warps < 4 && each(warps) > most_shared_units) warps *= 2;
+  const bool shared = each(warps) <= most_shared_units;
   const std::int64_t most = wide ? most_wide_units : most_units;
   while (warps < most_warps && each(warps) > most) warps *= 2;
   const std::int64_t threads = warps == 1 ? 128 : lanes * warps;
   if (each(warps) > most) return {8, 256, 1, 1, false, 2};
-  const std::int64_t shared_rows = each(warps) <= 2 ? 4 : each(warps) <= most_shared_units ? 2 : 1;
-  const std::int64_t rows = few ? 1 : wide ? ceil_div(shared_rows, 2) : shared_rows;
+  const std::int64_t most_rows = each(warps) <= 2 ? 4 : 2;
+  const std::int64_t rows = few || !shared ? 1 : wide ? most_rows / 2 : most_rows;
   // Threads; for targets after sm_90a the compiler needs more registers for several rows.
   const std::int64_t at_once = wide || rows == 1            ? 512
                                : profile.target != "sm_90a" ? 384

@@ -242,6 +242,7 @@ INSTANTIATE_TEST_SUITE_P(TurnedGroups, Fp32Kernels,
 INSTANTIATE_TEST_SUITE_P(RowLengthsLong, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"row\"", row, any_row},
                                          Case{"bf16", "128", norm_rows, many_of_any_row},
+                                         Case{"fp32", "128", norm_rows, many_of_any_row},
                                          Case{"bf16", "\"row\"", norm_rows_alone, any_row},
                                          Case{"fp16", "\"row\"", row, any_row},
                                          Case{"fp32", "\"row\"", row, any_row}));

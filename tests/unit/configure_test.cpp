@@ -140,14 +140,17 @@ TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
     for (const std::string block : {R"("row")", R"("tensor")", "128", R"("row", "pre": {"kind": "rmsnorm"})",
                                     R"(128, "pre": {"kind": "rmsnorm"})"}) {
       const std::string axis = layout == "row" ? R"(["row"])" : R"(["col"])";
-      const auto of = [&](const std::string& extent) {
-        const std::string shape = layout == "row" ? "[64, " + extent + "]" : "[" + extent + ", 64]";
-        return configure(with_float_scales(block, axis, shape, layout), h200);
+      const auto of = [&](const std::string& extent, const Profile& of_profile) {
+        const std::string shape = layout == "row" ? "[600, " + extent + "]" : "[" + extent + ", 600]";
+        return configure(with_float_scales(block, axis, shape, layout), of_profile);
       };
-      const auto range = of(R"({"min": 1, "max": 50000})");
+      const std::string lengths = R"({"min": 1, "max": 50000})";
+      const auto range = of(lengths, h200);
+      for (const Profile& any : profiles())
+        for (const Configuration& configuration : of(lengths, any)) EXPECT_GE(configuration.min_blocks, 1);
       EXPECT_EQ(std::set(range.begin(), range.end()).size(), range.size());
       for (int n = 1; n <= 50000; n += 1 + n / 40)
-        for (const Configuration& configuration : of(std::to_string(n)))
+        for (const Configuration& configuration : of(std::to_string(n), h200))
           EXPECT_NE(std::find(range.begin(), range.end(), configuration), range.end()) << layout << n;
     }
 }

@@ -70,9 +70,11 @@ void add_quantizers(const Sizes& shape, std::vector<Contest>& list) {
     list.push_back(beside_its_axes(with_swiglu(mx_case(shape, both, Rounding::rceil, layout))));
   }
   list.push_back(alone(with_swiglu(fp32_case(shape, rows, row_block))));
-  list.push_back(alone(with_rmsnorm(mx_case(shape, rows, Rounding::rceil, ScaleLayout::blocked))));
+  for (const ScaleLayout layout : {ScaleLayout::plain, ScaleLayout::blocked})
+    list.push_back(alone(with_rmsnorm(mx_case(shape, rows, Rounding::rceil, layout))));
   list.push_back(beside_its_axes(with_rmsnorm(mx_case(shape, both, Rounding::rceil, ScaleLayout::blocked))));
   list.push_back(alone(with_rmsnorm(fp32_case(shape, rows, row_block))));
+  list.push_back(alone(with_rmsnorm(fp32_case(shape, rows, wide))));
 }
 
 void add_inverses(const Sizes& shape, std::vector<Contest>& list) {
