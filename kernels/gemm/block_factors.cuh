@@ -46,9 +46,10 @@ class BlockFactorLoads {
   __device__ __forceinline__ void load_chunk(i32 tile_column, int kb) {
     if constexpr (Config::b_span == FactorSpan::tile) {
       if (kb % dense_fp8_factor_chunk != 0) return;
-      const int part = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
-      const i32 column = tile_column + part * (Config::block_n / Config::parts);
-      const bool inside = part < Config::parts && column < g_.n && k * dense_fp8_block_k < g_.k;
+      const int block = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
+      const i32 column = Shared::two_halves ? tile_column / 2 + block * (g_.n / 2)
+                                            : tile_column + block * (Config::block_n / Config::parts);
+      const bool inside = block < Shared::b_blocks && column < g_.n && k * dense_fp8_block_k < g_.k;
       of_chunk_ = inside ? __ldg(g_.b_scale + static_cast<i64>(column / 128) * g_.ld_b_scale + k) : 0.0f;
     }
   }
@@ -68,7 +69,8 @@ class BlockFactorLoads {
   }
 
  private:
-  static constexpr int chunk_factors = Config::parts * dense_fp8_factor_chunk;
+  using Shared = DenseFp8Shared<Config>;
+  static constexpr int chunk_factors = Shared::b_blocks * dense_fp8_factor_chunk;
   static_assert(chunk_factors <= 32);
 
   __device__ __forceinline__ void store_rows(int stage, i32 first_row, int kb) const {
@@ -94,10 +96,12 @@ class BlockFactorLoads {
 /// The products of a stage's block of K, scaled, become part of the sums. A thread has two rows of 16.
 template <class Config>
 class Promotion {
+  using Shared = DenseFp8Shared<Config>;
+
  public:
   static_assert(Config::stages < dense_fp8_factor_chunks);  // a chunk is read before another takes its place
-  // A part of the columns lies inside one 128-block of B.
-  static_assert(Config::b_span != FactorSpan::tile || 128 % (Config::block_n / Config::parts) == 0);
+  // A part of the columns, or the gates and the ups, lie inside one 128-block of B.
+  static_assert(Config::b_span != FactorSpan::tile || 128 % (Config::block_n / Shared::b_blocks) == 0);
 
   /// Of the strip of 16 rows.
   __device__ __forceinline__ Promotion(const DenseFp8Shared<Config>& shared, int strip, int lane)
@@ -109,13 +113,13 @@ class Promotion {
     const float* const a = a_ + stage * DenseFp8Shared<Config>::stage_a_factors + kb % row_factors;
     const u32 chunk = (first_chunk_ + kb / dense_fp8_factor_chunk) % dense_fp8_factor_chunks;
     const float* const b =
-        b_ + chunk * (Config::parts * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
+        b_ + chunk * (Shared::b_blocks * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
 #pragma unroll
-    for (int part = 0; part < Config::parts; ++part) {
-      const float of_b = Config::b_span == FactorSpan::tile ? b[part * dense_fp8_factor_chunk] : 1.0f;
+    for (int block = 0; block < Shared::b_blocks; ++block) {
+      const float of_b = Config::b_span == FactorSpan::tile ? b[block * dense_fp8_factor_chunk] : 1.0f;
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        factor_[part][r] = (is_block(Config::a_span) ? a[r * 8 * row_factors] : 1.0f) * of_b;
+        factor_[block][r] = (is_block(Config::a_span) ? a[r * 8 * row_factors] : 1.0f) * of_b;
     }
   }
 
@@ -124,7 +128,8 @@ class Promotion {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       if constexpr (has_block_factors<Config>) {
-        sum[part * count + i] += factor_[part][i / 2 % 2] * partial[i];
+        const int block = Shared::two_halves ? i / 4 % 2 : part;
+        sum[part * count + i] += factor_[block][i / 2 % 2] * partial[i];
       } else {
         sum[part * count + i] += partial[i];
       }
@@ -137,12 +142,12 @@ class Promotion {
   }
 
  private:
-  static constexpr int row_factors = DenseFp8Shared<Config>::row_factors;
+  static constexpr int row_factors = Shared::row_factors;
 
   const float* a_;
   const float* b_;
   u32 first_chunk_ = 0;
-  float factor_[Config::parts][2];
+  float factor_[Shared::b_blocks][2];
 };
 
 }  // namespace mxjit

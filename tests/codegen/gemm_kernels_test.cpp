@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,21 @@ TEST_F(GemmKernels, BlockTiles) {
   compile_tiles(traits(Accumulation::promote, Form::block_mn_major, Form::block));
 }
 
+TEST_F(GemmKernels, TilesOfSwiglu) {
+  GemmTraits gated = traits(Accumulation::fast, Form::row, Form::row);
+  gated.epilogue = Epilogue::swiglu_interleaved;
+  gated.bias = static_cast<std::uint8_t>(DType::bf16);
+  compile_tiles(gated);
+}
+TEST_F(GemmKernels, TilesOfSwigluAndBlocksOfD) {
+  GemmTraits gated = traits(Accumulation::promote, Form::block_mn_major, Form::block, DType::e4m3);
+  gated.epilogue = Epilogue::swiglu;
+  gated.requant = GemmTraits::Requant{Scaling::mx, Rounding::rceil, ScaleLayout::blocked};
+  compile_tiles(gated);
+  gated.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
+  compile_tiles(gated);
+}
+
 class GemmKernelsLong : public GemmKernels {};
 
 // Everything that the epilogue can hold, on every tile.
@@ -99,6 +115,30 @@ TEST_F(GemmKernelsLong, E4m3AndAmax) {
       full.bias = static_cast<std::uint8_t>(DType::bf16);
       compile_tiles(full);
     }
+}
+
+// SwiGLU and D's scales, beside what takes the most registers.
+TEST_F(GemmKernelsLong, SwigluAndBlocksOfD) {
+  const GemmTraits::Requant codes{Scaling::mx, Rounding::rceil, ScaleLayout::blocked},
+      factors{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
+  for (const auto& base :
+       {traits(Accumulation::fast, Form::row, Form::row), traits(Accumulation::promote, Form::row, Form::row),
+        traits(Accumulation::promote, Form::block_mn_major, Form::block),
+        traits(Accumulation::promote, Form::block, Form::block)})
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::swiglu, Epilogue::swiglu_interleaved})
+      for (const std::optional<GemmTraits::Requant>& requant : {std::optional<GemmTraits::Requant>{},
+                                                                std::optional(codes), std::optional(factors)})
+        for (const bool adds : {false, true}) {
+          if (epilogue == Epilogue::none && !requant) continue;
+          GemmTraits full = base;
+          full.epilogue = epilogue;
+          full.requant = requant;
+          full.d = requant || epilogue == Epilogue::swiglu ? DType::e4m3 : DType::fp32;
+          full.bulk_store = !adds;
+          if (adds) full.bias = static_cast<std::uint8_t>(DType::fp32);
+          full.amax = !adds;
+          compile_tiles(full);
+        }
 }
 
 TEST_F(GemmKernels, OtherOperandTypes) {
