@@ -3,7 +3,8 @@
 // One warp copies, others bring factors of rows and columns and of 128-blocks. Warpgroups compute 64 rows
 // each of a block_m x block_n tile; or, k_split, every second block of K of as many rows, added up in a fixed
 // order; or whole tiles in turn. Scales that are constant along K (one factor, or one a row) are applied in
-// the epilogue; 128-block scales at each promotion.
+// the epilogue; 128-block scales at each promotion. For SwiGLU a tile's B is eight gates and their eight ups
+// in turns, wherever they lie in B.
 #pragma once
 
 #include "gemm/block_factors.cuh"

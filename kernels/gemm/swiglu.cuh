@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gemm/params.cuh"
+#include "ptx/arithmetic.cuh"
 
 namespace mxjit {
 
@@ -30,8 +31,9 @@ __device__ __forceinline__ i32 source_of_place(i32 place, i32 n) {
   return source_column<halves<Config>>(gate * 2 + place / 8 % 2, n);
 }
 
-/// gate / (1 + exp(-alpha * gate)) * up. Comparisons that are false for NaN, so that it stays. A quotient
-/// that fp32 does not reach, but double does, is not zero to an infinite up.
+/// gate / (1 + exp(-alpha * gate)) * up, without a branch, so that the instructions of many fill each other's
+/// gaps. Comparisons that are false for NaN, so that it stays. A quotient that fp32 does not reach, but
+/// double does, is not zero to an infinite up.
 __device__ __forceinline__ float swiglu(const GemmOutput& output, float gate, float up) {
   const float limit = output.swiglu_limit;
   gate = gate > limit ? limit : gate;
@@ -39,7 +41,7 @@ __device__ __forceinline__ float swiglu(const GemmOutput& output, float gate, fl
   up = up < -limit ? -limit : up;
   constexpr float largest_power = 709.0f;
   const float power = -output.swiglu_alpha * gate;
-  float quotient = __fdiv_rn(gate, 1.0f + expf(power));
+  float quotient = gate * ptx::rcp_approx(1.0f + expf(power));
   if (quotient == 0.0f && power < largest_power && fabsf(up) == __uint_as_float(0x7F800000)) quotient = gate;
   return quotient * (up + output.swiglu_shift);
 }

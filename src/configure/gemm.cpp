@@ -143,14 +143,24 @@ std::string requant_layout(const GemmTraits& traits) {
                      to_string(traits.requant ? traits.requant->layout : ScaleLayout::plain));
 }
 
+// Nothing is added to sums, and no largest magnitude is kept beside them.
+bool adds_nothing(const GemmTraits& traits) {
+  return !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
+}
+
 // Nothing is done to sums besides scaling them.
 bool scales_only(const GemmTraits& traits) {
-  return size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias &&
-         !is_gated(traits);
+  return size_of(traits.d) == 2 && adds_nothing(traits) && !is_gated(traits);
 }
 
 // The copy engine stores D.
 bool stores_boxes(const GemmTraits& traits) { return traits.bulk_store && traits.d != DType::fp32; }
+
+// What becomes of sums leaves registers for others: nothing comes from memory for it but factors, and boxes
+// of D go there.
+bool leaves_registers(const GemmTraits& traits) {
+  return adds_nothing(traits) && (size_of(traits.d) == 2 || traits.requant) && stores_boxes(traits);
+}
 
 std::string schedule_name(GemmTile::Schedule schedule) {
   switch (schedule) {
@@ -324,12 +334,10 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
 }
 
 GemmTile as_configured(const GemmTraits& traits, GemmTile tile) {
-  // Where sums are more than scaled, or stored one by one, no registers are left for wide tiles of one
-  // warpgroup.
-  if (tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 &&
-      !(scales_only(traits) && stores_boxes(traits)))
+  // No registers are left for wide tiles of one warpgroup.
+  if (tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 && !leaves_registers(traits))
     tile.schedule = GemmTile::Schedule::together;
-  // Nor for more than one box at a time.
+  // Nor, where sums are more than scaled, for more than one box at a time.
   if (!stores_boxes(traits))
     tile.out_boxes = 0;
   else if (!scales_only(traits))
@@ -341,8 +349,11 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   const GemmTile tile = as_configured(traits, chosen);
   const bool promote = promotes(traits);
   const std::int64_t warpgroups = std::int64_t{tile.m} / 64 * tile.k_split;
-  // The next tile's products beside sums that are more than scaled, or stored one by one, would spill.
-  const bool next = promote && tile.k_split == 1 && scales_only(traits) && stores_boxes(traits);
+  // The next tile's products would spill beside sums that are more than scaled, by their columns' factors, or
+  // many of which SwiGLU joins.
+  const bool joins_many = is_gated(traits) && tile.n > 128;
+  const bool next = promote && tile.k_split == 1 && leaves_registers(traits) &&
+                    (scales_only(traits) || (traits.b.form != Form::row && !joins_many));
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";

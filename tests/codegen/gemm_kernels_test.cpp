@@ -78,6 +78,7 @@ TEST_F(GemmKernels, TilesOfSwigluAndBlocksOfD) {
   gated.requant = GemmTraits::Requant{Scaling::mx, Rounding::rceil, ScaleLayout::blocked};
   compile_tiles(gated);
   gated.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
+  gated.amax = true;
   compile_tiles(gated);
 }
 
@@ -117,28 +118,28 @@ TEST_F(GemmKernelsLong, E4m3AndAmax) {
     }
 }
 
-// SwiGLU and D's scales, beside what takes the most registers.
+// SwiGLU and D's scales: alone, on the schedules that overlap them, and beside what takes the most registers.
 TEST_F(GemmKernelsLong, SwigluAndBlocksOfD) {
-  const GemmTraits::Requant codes{Scaling::mx, Rounding::rceil, ScaleLayout::blocked},
-      factors{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
+  const std::optional<GemmTraits::Requant> none,
+      codes = GemmTraits::Requant{Scaling::mx, Rounding::rceil, ScaleLayout::blocked},
+      factors = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
   for (const auto& base :
        {traits(Accumulation::fast, Form::row, Form::row), traits(Accumulation::promote, Form::row, Form::row),
-        traits(Accumulation::promote, Form::block_mn_major, Form::block),
+        traits(Accumulation::promote, Form::row, Form::tensor),
         traits(Accumulation::promote, Form::block, Form::block)})
     for (const Epilogue epilogue : {Epilogue::none, Epilogue::swiglu, Epilogue::swiglu_interleaved})
-      for (const std::optional<GemmTraits::Requant>& requant : {std::optional<GemmTraits::Requant>{},
-                                                                std::optional(codes), std::optional(factors)})
-        for (const bool adds : {false, true}) {
-          if (epilogue == Epilogue::none && !requant) continue;
-          GemmTraits full = base;
-          full.epilogue = epilogue;
-          full.requant = requant;
-          full.d = requant || epilogue == Epilogue::swiglu ? DType::e4m3 : DType::fp32;
-          full.bulk_store = !adds;
-          if (adds) full.bias = static_cast<std::uint8_t>(DType::fp32);
-          full.amax = !adds;
-          compile_tiles(full);
-        }
+      for (const auto& requant : {none, codes, factors}) {
+        if (epilogue == Epilogue::none && !requant) continue;
+        GemmTraits full = base;
+        full.epilogue = epilogue;
+        full.requant = requant;
+        if (requant) full.d = DType::e4m3;
+        if (epilogue != Epilogue::swiglu_interleaved) compile_tiles(full);
+        if (epilogue == Epilogue::swiglu) continue;
+        full.bias = static_cast<std::uint8_t>(DType::fp32);
+        full.bulk_store = false;
+        compile_tiles(full);
+      }
 }
 
 TEST_F(GemmKernels, OtherOperandTypes) {
