@@ -53,8 +53,9 @@ struct GemmOptions {
 /// The tensors and factors of one call, all tensors in memory of the context's device. M, N and K are at
 /// least 0; without a contraction D is beta * C + bias. Both operands may be 3D: then d is, and an extent of
 /// 1 is one matrix for the whole batch. Bases and pitches of a and b that are multiples of 16 bytes are fast,
-/// others are right. An output overlaps no other tensor, except that c may be d itself. Tensors that the
-/// options do not ask for stay empty.
+/// with SwiGLU if N is a multiple of 16, too (of 256 where gate and up are halves of a b in blocks {128,
+/// 128}); others are right. An output overlaps no other tensor, except that c may be d itself. Tensors that
+/// the options do not ask for stay empty.
 struct GemmArgs {
   Tensor a;        ///< e4m3, e5m2 or bf16; (M, K) or (B, M, K), or as a_mn_major stores it
   Tensor a_scale;  ///< packed. tensor (1); row (M) or (B, M); k (K) or (B, K); a scale a block:

@@ -47,8 +47,10 @@ class BlockFactorLoads {
     if constexpr (Config::b_span == FactorSpan::tile) {
       if (kb % dense_fp8_factor_chunk != 0) return;
       const int block = lane_ / dense_fp8_factor_chunk, k = kb + lane_ % dense_fp8_factor_chunk;
-      const i32 row = tile_column / 128 + block;  // of the matrix of factors
-      const bool inside = lane_ < chunk_factors && row * 128 < g_.n && k * dense_fp8_block_k < g_.k;
+      // The block's row in the matrix of factors.
+      const i32 row =
+          Shared::two_halves ? (tile_column / 2 + block * (g_.n / 2)) / 128 : tile_column / 128 + block;
+      const bool inside = block < Shared::b_blocks && row * 128 < g_.n && k * dense_fp8_block_k < g_.k;
       of_chunk_ = inside ? __ldg(g_.b_scale + static_cast<i64>(row) * g_.ld_b_scale + k) : 0.0f;
     }
   }
@@ -68,7 +70,8 @@ class BlockFactorLoads {
   }
 
  private:
-  static constexpr int chunk_factors = dense_fp8_tile_blocks(Config::block_n) * dense_fp8_factor_chunk;
+  using Shared = DenseFp8Shared<Config>;
+  static constexpr int chunk_factors = Shared::b_blocks * dense_fp8_factor_chunk;
   static_assert(chunk_factors <= 32);
 
   __device__ __forceinline__ void store_rows(int stage, i32 first_row, int kb) const {
@@ -94,6 +97,8 @@ class BlockFactorLoads {
 /// The products of a stage's block of K, scaled, become part of the sums. A thread has two rows of 16.
 template <class Config>
 class Promotion {
+  using Shared = DenseFp8Shared<Config>;
+
  public:
   static_assert(Config::stages < dense_fp8_factor_chunks);  // a chunk is read before another takes its place
 
@@ -106,7 +111,8 @@ class Promotion {
     if constexpr (!has_block_factors<Config>) return;
     const float* const a = a_ + stage * DenseFp8Shared<Config>::stage_a_factors + kb % row_factors;
     const u32 chunk = (first_chunk_ + kb / dense_fp8_factor_chunk) % dense_fp8_factor_chunks;
-    const float* const b = b_ + chunk * (tile_blocks * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
+    const float* const b =
+        b_ + chunk * (Shared::b_blocks * dense_fp8_factor_chunk) + kb % dense_fp8_factor_chunk;
 #pragma unroll
     for (int span = 0; span < spans; ++span) {
       const int block = shifts ? (column % 128 + span * span_n) / 128 : span;
@@ -122,7 +128,7 @@ class Promotion {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       if constexpr (has_block_factors<Config>) {
-        sum[part * count + i] += factor_[(part * count + i) * 2 / span_n][i / 2 % 2] * partial[i];
+        sum[part * count + i] += factor_[span_of(part * count + i)][i / 2 % 2] * partial[i];
       } else {
         sum[part * count + i] += partial[i];
       }
@@ -135,15 +141,19 @@ class Promotion {
   }
 
  private:
-  static constexpr int row_factors = DenseFp8Shared<Config>::row_factors;
-  static constexpr int tile_blocks = dense_fp8_tile_blocks(Config::block_n);
-  // Columns of the tile that lie in one 128-block of B, wherever the tile is.
+  static constexpr int row_factors = Shared::row_factors;
+  // Columns of the tile that lie in one 128-block of B, wherever the tile is; gates and ups come by eights.
   static constexpr int span_n = 128 % Config::block_n == 0   ? Config::block_n
                                 : Config::block_n % 128 == 0 ? 128
                                                              : 64;
-  static constexpr int spans = Config::block_n / span_n;
-  static constexpr bool shifts = span_n == 64 && spans > 1;  // tiles begin in the middle of a 128-block, too
-  static_assert(Config::b_span != FactorSpan::tile || spans * span_n == Config::block_n);
+  static constexpr int spans = Shared::two_halves ? 2 : Config::block_n / span_n;
+  // Tiles begin in the middle of a 128-block, too.
+  static constexpr bool shifts = span_n == 64 && spans > 1 && !Shared::two_halves;
+  static_assert(Config::b_span != FactorSpan::tile ||
+                (Shared::two_halves ? 128 % (Config::block_n / 2) == 0 : spans * span_n == Config::block_n));
+
+  // Of a sum.
+  static __device__ constexpr int span_of(int i) { return Shared::two_halves ? i / 4 % 2 : i * 2 / span_n; }
 
   const float* a_;
   const float* b_;

@@ -3,7 +3,8 @@
 // One warp copies, others bring factors of rows and columns and of 128-blocks. Warpgroups compute 64 rows
 // each of a block_m x block_n tile; or, k_split, every second block of K of as many rows, added up in a fixed
 // order; or whole tiles in turn. Scales that are constant along K (one factor, or one a row) are applied in
-// the epilogue; 128-block scales at each promotion.
+// the epilogue; 128-block scales at each promotion. For SwiGLU a tile's B is eight gates and their eight ups
+// in turns, wherever they lie in B.
 #pragma once
 
 #include "gemm/block_factors.cuh"
@@ -13,6 +14,7 @@
 #include "gemm/promoted.cuh"
 #include "gemm/skewed.cuh"
 #include "gemm/stages.cuh"
+#include "gemm/swiglu.cuh"
 #include "gemm/tile_factors.cuh"
 #include "gemm/tiles.cuh"
 #include "ptx/mbarrier.cuh"
@@ -92,10 +94,21 @@ struct GemmDenseFp8 {
         ptx::mbarrier_arrive_expect(full, stage_bytes);
         ptx::tma_load_2d(shared.a + ring.stage * Shared<Config>::a_bytes, &params.a, full,
                          kb * dense_fp8_block_k, row);
-        ptx::tma_load_2d(shared.b + ring.stage * Shared<Config>::b_bytes, &params.b, full,
-                         kb * dense_fp8_block_k, column);
+        load_b(params, shared, ring.stage, kb * dense_fp8_block_k, column);
         Factors::copy(params, shared, ring.stage, kb, row);
       }
+    }
+  }
+
+  template <class Config>
+  static __device__ __forceinline__ void load_b(const Params& params, const Shared<Config>& shared, int stage,
+                                                i32 k, i32 column) {
+    u8* const to = shared.b + stage * Shared<Config>::b_bytes;
+    u64* const full = shared.full + stage;
+    if constexpr (gated<Config>) {
+      ptx::tma_load_4d(to, &params.b, full, k, 0, 0, column / 16);
+    } else {
+      ptx::tma_load_2d(to, &params.b, full, k, column);
     }
   }
 

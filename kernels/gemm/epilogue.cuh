@@ -1,11 +1,13 @@
-// From accumulators to the output: row and column factors, alpha, beta, bias,
-// amax, one rounding, the store.
+// From accumulators to the output: row and column factors, alpha, beta, bias, SwiGLU, amax, scales of blocks,
+// one rounding, the store.
 #pragma once
 
 #include "gemm/amax.cuh"
 #include "gemm/elements.cuh"
 #include "gemm/factor_spans.cuh"
 #include "gemm/params.cuh"
+#include "gemm/requant.cuh"
+#include "gemm/swiglu.cuh"
 #include "gemm/tile_factors.cuh"
 #include "ptx/registers.cuh"
 #include "ptx/shared.cuh"
@@ -59,11 +61,16 @@ __device__ __forceinline__ float2 d_factors(const GemmOutput& output, i32 row, i
 template <class Config>
 class RowsOfD {
  public:
-  static constexpr int columns = dense_fp8_out_columns(Config::block_n);  // of a box of 16 rows
+  // Of a box of 16 rows, and of the products that it is made of.
+  static constexpr int columns = DenseFp8Shared<Config>::out_columns;
+  static constexpr int product_columns = gated<Config> ? columns * 2 : columns;
+  // Boxes whose columns one scale serves.
+  static constexpr int at_once = Config::requant == Requant::fp32 ? 128 / columns : 1;
   // Of three warpgroups, each has no registers for what two boxes need at a time.
   static constexpr bool fetch_early = Config::warpgroups < 3;
 
-  /// `boxes`: the warp's out_boxes boxes in shared memory; `factors`: from the first row's and column's on.
+  /// `boxes`: the warp's out_boxes boxes in shared memory; `factors`: from the first row's and product
+  /// column's on.
   __device__ __forceinline__ RowsOfD(const ptx::TensorMap& map, const GemmArguments& g, unsigned char* boxes,
                                      const FactorsOfTile& factors, i32 first_row, i32 first_column, int lane)
       : map_(map),
@@ -71,15 +78,16 @@ class RowsOfD {
         lane_(ptx::computed_here(lane)),
         boxes_(boxes),
         column_factors_(factors.columns + lane % 4 * 2),
+        columns_(gated<Config> ? g.n / 2 : g.n),
         first_row_(first_row),
-        first_column_(first_column),
+        first_column_(gated<Config> ? first_column / 2 : first_column),
         row_(first_row + lane / 4),
         a_{g.alpha * factors.one, g.alpha * factors.one} {
     if constexpr (Config::a_span == FactorSpan::row) {
       a_[0] *= factors.rows[lane / 4];
       a_[1] *= factors.rows[lane / 4 + 8];
     }
-    if constexpr (Config::output == Element::e4m3) d_ = d_factors(g.output, row_, g.m);
+    if constexpr (by_scale) d_ = d_factors(g.output, row_, g.m);
     if constexpr (fetch_early) fetch(0);
   }
 
@@ -87,8 +95,8 @@ class RowsOfD {
   __device__ __forceinline__ void fetch(int box) {
     if constexpr (Config::b_span == FactorSpan::row) {
 #pragma unroll
-      for (int i = 0; i < columns / 8; ++i)
-        b_[i] = *reinterpret_cast<const float2*>(column_factors_ + box * columns + i * 8);
+      for (int i = 0; i < product_columns / 8; ++i)
+        b_[i] = *reinterpret_cast<const float2*>(column_factors_ + box * product_columns + i * 8);
     }
   }
 
@@ -96,22 +104,30 @@ class RowsOfD {
   /// their registers.
   __device__ __forceinline__ void finish(int box, const float* sum, float (&values)[columns / 2]) {
     if constexpr (!fetch_early) fetch(box);
+    if constexpr (gated<Config>) {
+      join_gates(box, sum, values);
+    } else {
 #pragma unroll
-    for (int i = 0; i < columns / 2; ++i) {
-      float value = sum[box * (columns / 2) + i];
-      if constexpr (Config::b_span == FactorSpan::row) {
-        value *= i % 2 == 0 ? b_[i / 4].x : b_[i / 4].y;
+      for (int i = 0; i < columns / 2; ++i) values[i] = scaled(box, sum, i);
+      if constexpr (Config::beta || Config::bias != Element::none || Config::amax) {
+        const u32 here = add_rows<Config>(g_, values, row_, column(box));
+        largest_ = here > largest_ ? here : largest_;
       }
-      values[i] = value * a_[i / 2 % 2];
     }
-    if constexpr (Config::beta || Config::bias != Element::none || Config::amax) {
-      const u32 here = add_rows<Config>(g_, values, row_, column(box));
-      largest_ = here > largest_ ? here : largest_;
-    }
-    if constexpr (Config::output == Element::e4m3) {
+    if constexpr (by_scale) {
 #pragma unroll
       for (int i = 0; i < columns / 2; ++i) values[i] *= i / 2 % 2 == 0 ? d_.x : d_.y;
     }
+  }
+
+  /// Divides boxes by the scales of their blocks, which it stores.
+  __device__ __forceinline__ void requantize(int box, float (&values)[at_once][columns / 2]) const {
+    requant().run(values, first_column_ + box * columns);
+  }
+
+  /// What belongs to no block, when all of `boxes` boxes are stored.
+  __device__ __forceinline__ void clear_padding(int boxes) const {
+    requant().clear_padding(first_column_, boxes * columns);
   }
 
   /// Two values a word.
@@ -153,7 +169,7 @@ class RowsOfD {
     for (int i = 0; i < columns / 2; ++i) {
       const i32 r = row_ + i / 2 % 2 * 8;
       const i32 c = column(box) + i / 4 * 8 + i % 2;
-      if (r < g_.m && c < g_.n) store_element<Config::output>(g_.d, r * g_.ld_d + c, values[i]);
+      if (r < g_.m && c < columns_) store_element<Config::output>(g_.d, r * g_.ld_d + c, values[i]);
     }
   }
 
@@ -163,6 +179,49 @@ class RowsOfD {
 
  private:
   static constexpr int box_bytes = 16 * columns * 2;
+  // e4m3 by scales that the caller gives.
+  static constexpr bool by_scale = Config::output == Element::e4m3 && Config::requant == Requant::none;
+
+  __device__ __forceinline__ RequantRows<Config> requant() const { return {g_, columns_, first_row_, lane_}; }
+
+  // One of the box's sums, times its factors.
+  __device__ __forceinline__ float scaled(int box, const float* sum, int i) const {
+    float value = sum[box * (product_columns / 2) + i];
+    if constexpr (Config::b_span == FactorSpan::row) value *= i % 2 == 0 ? b_[i / 4].x : b_[i / 4].y;
+    return value * a_[i / 2 % 2];
+  }
+
+  // SwiGLU of a box: eight gates are followed by their ups.
+  __device__ __forceinline__ void join_gates(int box, const float* sum, float (&values)[columns / 2]) {
+    static_assert(!Config::beta);
+#pragma unroll
+    for (int i = 0; i < columns / 2; i += 4) {
+      const i32 first = column(box) + i * 2;
+      const float2 of_gates = bias(first, 0), of_ups = bias(first, 1);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float gate = scaled(box, sum, i * 2 + e) + (e % 2 == 0 ? of_gates.x : of_gates.y),
+                    up = scaled(box, sum, i * 2 + 4 + e) + (e % 2 == 0 ? of_ups.x : of_ups.y);
+        values[i + e] = swiglu(g_.output, gate, up);
+        if constexpr (Config::amax) {
+          const bool inside = row_ + e / 2 * 8 < g_.m && first + e % 2 < columns_;
+          const u32 here = inside ? magnitude(values[i + e]) : 0;
+          largest_ = here > largest_ ? here : largest_;
+        }
+      }
+    }
+  }
+
+  // The bias of the gates, or of the ups, of two columns of D.
+  __device__ __forceinline__ float2 bias(i32 first, int side) const {
+    if constexpr (Config::bias == Element::none) return {-0.0f, -0.0f};  // changes nothing
+    const auto of = [&](i32 c) {
+      return c < columns_
+                 ? load_element<Config::bias>(g_.bias, source_column<halves<Config>>(c * 2 + side, g_.n))
+                 : 0.0f;
+    };
+    return {of(first), of(first + 1)};
+  }
 
   // The thread's first column in a box.
   __device__ __forceinline__ i32 column(int box) const {
@@ -196,31 +255,41 @@ class RowsOfD {
   int lane_;
   unsigned char* boxes_;
   const float* column_factors_;
+  i32 columns_;  // of D
   i32 first_row_, first_column_, row_;
   float a_[2];
-  float2 b_[columns / 8];
+  float2 b_[product_columns / 8];
   float2 d_;
   u32 largest_ = 0;
 };
 
-// Sums become D's, a box at a time.
+// Sums become D's, a box at a time, or as many as share scales.
 template <class Config, int count>
 __device__ __forceinline__ void store(RowsOfD<Config> rows, const float (&sum)[count]) {
-  constexpr int columns = RowsOfD<Config>::columns, boxes = count * 2 / columns;
-  static_assert(boxes * columns == count * 2);
+  using Rows = RowsOfD<Config>;
+  constexpr int columns = Rows::columns, boxes = count * 2 / Rows::product_columns, at_once = Rows::at_once;
+  static_assert(boxes * Rows::product_columns == count * 2 && boxes % at_once == 0);
 #pragma unroll
-  for (int box = 0; box < boxes; ++box) {
-    float values[columns / 2];
-    rows.finish(box, sum, values);
-    if (RowsOfD<Config>::fetch_early && box + 1 < boxes) rows.fetch(box + 1);
-    if constexpr (Config::tma_store) {
-      u32 words[columns / 4];
-      rows.pack(values, words);
-      rows.store_box(box, box + 1 == boxes, words);
-    } else {
-      rows.store_values(box, values);
+  for (int first = 0; first < boxes; first += at_once) {
+    float values[at_once][columns / 2];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      rows.finish(first + i, sum, values[i]);
+      if (Rows::fetch_early && first + i + 1 < boxes) rows.fetch(first + i + 1);
+    }
+    if constexpr (Config::requant != Requant::none) rows.requantize(first, values);
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if constexpr (Config::tma_store) {
+        u32 words[columns / 4];
+        rows.pack(values[i], words);
+        rows.store_box(first + i, first + i + 1 == boxes, words);
+      } else {
+        rows.store_values(first + i, values[i]);
+      }
     }
   }
+  if constexpr (Config::requant != Requant::none) rows.clear_padding(boxes);
   rows.raise_amax();
 }
 

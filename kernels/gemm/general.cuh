@@ -118,12 +118,11 @@ __device__ __forceinline__ void multiply_tile(const GemmGeneralParams& p, i64 ba
   constexpr int k_step = decltype(staged.a)::k_step, promotion = 128;
   constexpr bool a_blocks = Config::a_scale == ScaleForm::block,
                  b_blocks = Config::b_scale == ScaleForm::block;
-  constexpr bool halves = Config::epilogue == Epilogue::swiglu;
   OperandTile<Config::a, Config::a_mn_major, Config::a_scale, Config::a_scale_rows, Config::a_scale_cols,
               false, k_step>
       a(p.a, batch, first_row, p.m, p.k);
   OperandTile<Config::b, Config::b_mn_major, Config::b_scale, Config::b_scale_rows, Config::b_scale_cols,
-              halves, k_step>
+              halves<Config>, k_step>
       b(p.b, batch, first_column, p.n, p.k);
   const GeneralPlace at(first_row, first_column);
 
@@ -143,10 +142,11 @@ __device__ __forceinline__ void multiply_tile(const GemmGeneralParams& p, i64 ba
 #pragma unroll
       for (int side = 0; side < 2; ++side)
         if constexpr (b_blocks)
-          b_factor[j][side] = at.column_of(j, side) < p.n
-                                  ? block_factor<Config::b_scale_rows>(
-                                        p.b, batch, source_column<halves>(at.column_of(j, side), p.n), block)
-                                  : 0.0f;
+          b_factor[j][side] =
+              at.column_of(j, side) < p.n
+                  ? block_factor<Config::b_scale_rows>(
+                        p.b, batch, source_column<halves<Config>>(at.column_of(j, side), p.n), block)
+                  : 0.0f;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll
@@ -184,8 +184,6 @@ __device__ __forceinline__ void multiply_tile(const GemmGeneralParams& p, i64 ba
 template <class Config, class Emit>
 __device__ __forceinline__ void finish_tile(const GemmGeneralParams& p, i64 batch, i64 first_row,
                                             i64 first_column, const float (&sum)[2][2][4], Emit&& emit) {
-  constexpr bool gated = Config::epilogue != Epilogue::none;
-  constexpr bool halves = Config::epilogue == Epilogue::swiglu;
   const GeneralPlace at(first_row, first_column);
 #pragma unroll
   for (int i = 0; i < 2; ++i)
@@ -201,17 +199,17 @@ __device__ __forceinline__ void finish_tile(const GemmGeneralParams& p, i64 batc
         for (int side = 0; side < 2; ++side) {
           const i64 c = at.column_of(j, side);
           if (c >= p.n) continue;
-          const i64 source = source_column<halves>(c, p.n);
+          const i64 source = source_column<halves<Config>>(c, p.n);
           value[side] =
               sum[i][j][half * 2 + side] * epilogue_factor<Config::b_scale>(p.b, batch, source) * a_factor;
           if constexpr (Config::beta)
             value[side] += p.beta * load_element<Config::output>(p.c, batch * p.batch_c + r * p.ld_c + c);
           if constexpr (Config::bias != Element::none)
             value[side] += load_element<Config::bias>(p.bias, source);
-          if constexpr (!gated) emit(r, c, value[side]);
+          if constexpr (!gated<Config>) emit(r, c, value[side]);
         }
         // N is even: both are inside or none.
-        if constexpr (gated)
+        if constexpr (gated<Config>)
           if (at.column_of(j, 0) < p.n) emit(r, at.column_of(j, 0) / 2, swiglu(p.output, value[0], value[1]));
       }
     }
@@ -221,15 +219,15 @@ template <class Config>
 __device__ void GemmGeneral::run(const Params& p) {
   static_assert(Config::threads == general_threads);
   constexpr int tile = general_tile, passes = Config::passes;
-  constexpr bool gated = Config::epilogue != Epilogue::none, requant = Config::requant != Requant::none;
-  constexpr int out_columns = tile * passes / (gated ? 2 : 1);
+  constexpr bool requant = Config::requant != Requant::none;
+  constexpr int out_columns = tile * passes / (gated<Config> ? 2 : 1);
   __shared__ GeneralStages<Config> staged;
   __shared__ float values[requant ? tile * out_columns : 1];
 
   const u32 index = blockIdx.x % (p.tiles_m * p.tiles_n);
   const i64 batch = blockIdx.x / (p.tiles_m * p.tiles_n);
   const i64 first_row = i64{index % p.tiles_m} * tile, first_pass = i64{index / p.tiles_m} * passes;
-  const i64 first_out = first_pass * tile / (gated ? 2 : 1);
+  const i64 first_out = first_pass * tile / (gated<Config> ? 2 : 1);
 
   u32 largest = 0;
   const auto emit = [&](i64 row, i64 column, float value) {
@@ -251,7 +249,8 @@ __device__ void GemmGeneral::run(const Params& p) {
   if constexpr (Config::amax) raise_amax(p.output.amax, largest);
   if constexpr (requant) {
     __syncthreads();
-    RequantTile<Config, out_columns>(p, gated ? p.n / 2 : p.n, batch, first_row, first_out).run(values);
+    RequantTile<Config, out_columns>(p, gated<Config> ? p.n / 2 : p.n, batch, first_row, first_out)
+        .run(values);
   }
 }
 

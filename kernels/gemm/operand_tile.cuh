@@ -3,6 +3,7 @@
 
 #include "gemm/elements.cuh"
 #include "gemm/params.cuh"
+#include "gemm/swiglu.cuh"
 
 namespace mxjit {
 
@@ -48,13 +49,6 @@ template <Element type>
 __device__ __forceinline__ float widen_fp8(u16 value) {
   const u32 halves = type == Element::e4m3 ? ptx::cvt_f16x2_e4m3x2(value) : ptx::cvt_f16x2_e5m2x2(value);
   return widen_fp16(static_cast<u16>(halves));
-}
-
-/// Where product column `column` of `n` lies in B. SwiGLU takes gate and up columns in turns, `halves` where
-/// B holds all gates before all ups.
-template <bool halves>
-__device__ __forceinline__ i64 source_column(i64 column, i64 n) {
-  return halves ? column / 2 + column % 2 * (n / 2) : column;
 }
 
 /// A tile of 64 x k_step, shared among 256 threads, neighbouring ones along what memory holds contiguously:

@@ -44,7 +44,8 @@ struct GemmArguments {
 
 struct GemmDenseFp8Params {
   ptx::TensorMap a;  // box: 128 bytes of K x a_rows rows, 128-byte swizzle
-  ptx::TensorMap b;  // box: 128 bytes of K x block_n rows, likewise
+  // box: 128 bytes of K x block_n rows, likewise; with SwiGLU x 8 gates or ups, gates and ups, block_n / 16
+  ptx::TensorMap b;
   ptx::TensorMap d;  // box: dense_fp8_out_columns x 16 rows, for outputs of 16 and 8 bits
   // Boxes of factors, where a_scale_boxes and b_scale_boxes say so: of the 128-blocks of a stage or of the
   // rows of a tile; of its columns.
@@ -56,9 +57,9 @@ struct GemmDenseFp8Params {
 /// K of a stage: one swizzle atom, four instructions.
 constexpr int dense_fp8_block_k = 128;
 
-/// Columns of one output box: 128 or 64 bytes of 16-bit elements, half of it of 8-bit ones, which is also the
-/// swizzle.
-constexpr int dense_fp8_out_columns(int block_n) { return block_n % 64 == 0 ? 64 : 32; }
+/// Columns of one output box of a tile of D: 128 or 64 bytes of 16-bit elements, half of it of 8-bit ones,
+/// which is also the swizzle.
+constexpr int dense_fp8_out_columns(int tile_columns) { return tile_columns % 64 == 0 ? 64 : 32; }
 
 /// Columns of the first of two parts, in whole boxes, no fewer than the second has.
 constexpr int dense_fp8_first_part(int block_n) {
@@ -72,24 +73,23 @@ constexpr int dense_fp8_first_part(int block_n) {
 constexpr int dense_fp8_row_factors(bool a_plain) { return a_plain ? 4 : 1; }
 constexpr int dense_fp8_factor_chunk = 16, dense_fp8_factor_chunks = 16;
 
-/// 128-blocks of B that a tile can lie in.
+/// 128-blocks of B's rows that a tile of so many consecutive ones can meet.
 constexpr int dense_fp8_tile_blocks(int block_n) { return (block_n + 127) / 128; }
 
-/// How many factors there are.
-constexpr int dense_fp8_block_factors(int block_m, int block_n, int stages, bool a_plain) {
+/// How many factors there are, where the tile meets `b_blocks` 128-blocks of B's rows.
+constexpr int dense_fp8_block_factors(int block_m, int stages, int b_blocks, bool a_plain) {
   return stages * block_m * dense_fp8_row_factors(a_plain) +
-         dense_fp8_tile_blocks(block_n) * dense_fp8_factor_chunk * dense_fp8_factor_chunks;
+         b_blocks * dense_fp8_factor_chunk * dense_fp8_factor_chunks;
 }
 
 /// Dynamic shared memory of a block: stages of A and B; of each 64 rows output boxes and, k_split, sums;
 /// factors of rows and columns, of two tiles where warpgroups take them in turn, and of 128-blocks; two
 /// barriers for each stage and for each tile's factors, and two for turns.
 constexpr int dense_fp8_shared_bytes(int block_m, int block_n, int stages, int k_split, int out_boxes,
-                                     int block_factors, bool in_turn) {
+                                     int out_columns, int block_factors, bool in_turn) {
   const int tiles = in_turn ? 2 : 1;
   return stages * (block_m + block_n) * dense_fp8_block_k + block_factors * 4 +
-         block_m / 64 *
-             (out_boxes * 64 * dense_fp8_out_columns(block_n) * 2 + (k_split - 1) * 64 * block_n * 4) +
+         block_m / 64 * (out_boxes * 64 * out_columns * 2 + (k_split - 1) * 64 * block_n * 4) +
          tiles * (block_m + block_n) * 4 + 16 * (stages + tiles + (in_turn ? 1 : 0));
 }
 

@@ -5,6 +5,7 @@
 #include "gemm/elements.cuh"
 #include "gemm/factor_spans.cuh"
 #include "gemm/params.cuh"
+#include "gemm/swiglu.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/wgmma.cuh"
@@ -47,9 +48,12 @@ struct DenseFp8Shared {
   static constexpr int b_bytes = Config::block_n * block_k;
   static constexpr int row_factors = dense_fp8_row_factors(Config::a_span == FactorSpan::block_plain);
   static constexpr int stage_a_factors = Config::block_m * row_factors;
+  // 128-blocks of B's rows that the tile meets: its gates one and its ups one, or those beside each other.
+  static constexpr bool two_halves = halves<Config> && Config::b_span == FactorSpan::tile;
+  static constexpr int b_blocks = two_halves ? 2 : dense_fp8_tile_blocks(Config::block_n);
   static constexpr int block_factors =
       has_block_factors<Config>
-          ? dense_fp8_block_factors(Config::block_m, Config::block_n, Config::stages, row_factors > 1)
+          ? dense_fp8_block_factors(Config::block_m, Config::stages, b_blocks, row_factors > 1)
           : 0;
   static constexpr int row_groups = Config::block_m / 64;
   static constexpr bool in_turn = Config::schedule == Schedule::in_turn;
@@ -57,9 +61,11 @@ struct DenseFp8Shared {
   static constexpr int readers = in_turn ? 1 : row_groups;
   static constexpr int factor_slots = in_turn ? 2 : 1;
   // Of 64 rows: four warps of 16.
-  static constexpr int out_bytes = Config::out_boxes * 64 * dense_fp8_out_columns(Config::block_n) * 2;
+  static constexpr int out_columns = dense_fp8_out_columns(Config::block_n / (gated<Config> ? 2 : 1));
+  static constexpr int out_bytes = Config::out_boxes * 64 * out_columns * 2;
   static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
-                                       Config::out_boxes, block_factors, in_turn) == Config::shared_bytes);
+                                       Config::out_boxes, out_columns, block_factors,
+                                       in_turn) == Config::shared_bytes);
 
   u8* const a = ptx::dynamic_shared();
   u8* const b = a + Config::stages * a_bytes;

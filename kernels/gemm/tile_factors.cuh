@@ -7,6 +7,7 @@
 #include "gemm/factor_spans.cuh"
 #include "gemm/params.cuh"
 #include "gemm/stages.cuh"
+#include "gemm/swiglu.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tma.cuh"
 
@@ -44,8 +45,9 @@ class TileFactors {
       if (row_box) ptx::tma_load_2d(of_rows(), &params.a_scale, full, row, 0);
       if (column_box) ptx::tma_load_2d(of_columns(), &params.b_scale, full, column, 0);
     }
-    if (rows && !row_box) load<Config::block_m>(of_rows(), g.a_scale, row, g.m, lane);
-    if (columns && !column_box) load<Config::block_n>(of_columns(), g.b_scale, column, g.n, lane);
+    if (rows && !row_box) load<Config::block_m, false>(of_rows(), g.a_scale, row, g.m, lane);
+    if (columns && !column_box)
+      load<Config::block_n, gated<Config>>(of_columns(), g.b_scale, column, g.n, lane);
     ptx::mbarrier_arrive(full);
     turn_.advance();
   }
@@ -80,10 +82,13 @@ class TileFactors {
   }
   __device__ __forceinline__ float* of_columns() const { return of_rows() + Config::block_m; }
 
-  template <int count>
+  template <int count, bool gates>
   static __device__ __forceinline__ void load(float* to, const float* from, i32 first, i32 end, int lane) {
 #pragma unroll 4  // its warp has few registers
-    for (int i = lane; i < count; i += 32) to[i] = first + i < end ? __ldg(from + first + i) : 0.0f;
+    for (int i = lane; i < count; i += 32)
+      to[i] = first + i < end
+                  ? __ldg(gates ? from + source_of_place<Config>(first + i, end) : from + first + i)
+                  : 0.0f;
   }
 
   const DenseFp8Shared<Config>& shared_;

@@ -17,6 +17,14 @@ __device__ __forceinline__ void tma_load_2d(void* to, const TensorMap* map, u64*
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y)
       : "memory");
 }
+__device__ __forceinline__ void tma_load_4d(void* to, const TensorMap* map, u64* barrier, i32 x, i32 y, i32 z,
+                                            i32 w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+      "%6}], [%2];" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
 __device__ __forceinline__ void tma_store_2d(const TensorMap* map, const void* from, i32 x, i32 y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
                "r"(shared_address(from)), "r"(x), "r"(y)

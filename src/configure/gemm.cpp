@@ -51,10 +51,10 @@ bool fits_dense(const GemmTraits::Operand& operand, bool is_a) {
   return false;
 }
 
-bool has_blocks(const GemmTraits& traits) {
-  const auto blocks = [](Form form) { return form == Form::block || form == Form::block_mn_major; };
-  return blocks(traits.a.form) || blocks(traits.b.form);
+bool has_blocks(const GemmTraits::Operand& operand) {
+  return operand.form == Form::block || operand.form == Form::block_mn_major;
 }
+bool has_blocks(const GemmTraits& traits) { return has_blocks(traits.a) || has_blocks(traits.b); }
 
 // One factor for each row and 128 of K, row by row.
 bool is_plain_block(const GemmTraits::Operand& operand) {
@@ -107,6 +107,16 @@ std::string scale_form(Form form) {
   return {};
 }
 
+bool is_gated(const GemmTraits& traits) { return traits.epilogue != Epilogue::none; }
+
+// A tile's gates and its ups lie in different 128-blocks of B.
+bool halves_meet_blocks(const GemmTraits& traits) {
+  return traits.epilogue == Epilogue::swiglu && has_blocks(traits.b);
+}
+
+// Product columns that a column of D is made of.
+int products_of_column(const GemmTraits& traits) { return is_gated(traits) ? 2 : 1; }
+
 std::string epilogue(Epilogue of) {
   switch (of) {
     case Epilogue::none:
@@ -133,13 +143,24 @@ std::string requant_layout(const GemmTraits& traits) {
                      to_string(traits.requant ? traits.requant->layout : ScaleLayout::plain));
 }
 
+// Nothing is added to sums, and no largest magnitude is kept beside them.
+bool adds_nothing(const GemmTraits& traits) {
+  return !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
+}
+
 // Nothing is done to sums besides scaling them.
 bool scales_only(const GemmTraits& traits) {
-  return size_of(traits.d) == 2 && !traits.amax && !traits.beta && traits.bias == GemmTraits::no_bias;
+  return size_of(traits.d) == 2 && adds_nothing(traits) && !is_gated(traits);
 }
 
 // The copy engine stores D.
 bool stores_boxes(const GemmTraits& traits) { return traits.bulk_store && traits.d != DType::fp32; }
+
+// What becomes of sums leaves registers for others: nothing comes from memory for it but factors, and boxes
+// of D go there.
+bool leaves_registers(const GemmTraits& traits) {
+  return adds_nothing(traits) && (size_of(traits.d) == 2 || traits.requant) && stores_boxes(traits);
+}
 
 std::string schedule_name(GemmTile::Schedule schedule) {
   switch (schedule) {
@@ -157,7 +178,7 @@ std::string schedule_name(GemmTile::Schedule schedule) {
 // columns, each made of two after SwiGLU.
 std::int64_t general_passes(const GemmTraits& traits) {
   if (!traits.requant || traits.requant->scaling == Scaling::mx) return 1;
-  return (traits.epilogue == Epilogue::none ? 128 : 256) / general_tile;
+  return 128 * products_of_column(traits) / general_tile;
 }
 
 // Registers of the warps that copy and of those that compute, by warpgroups that compute: together they must
@@ -183,7 +204,45 @@ bool may_be_bulk(const problem::TensorSpec& tensor) { return promises_bulk(tenso
 // The copy engine writes whole pieces of 16 bytes: past the end of D's rows where they are no multiple.
 bool whole_pieces(const problem::Gemm& problem) {
   const problem::Extent n = problem::gemm_extents(problem).n;
-  return !n.is_range() && n.max * static_cast<std::int64_t>(size_of(problem.d.tensor.dtype)) % 16 == 0;
+  const std::int64_t columns = problem.epilogue ? n.max / 2 : n.max;
+  return !n.is_range() && columns * static_cast<std::int64_t>(size_of(problem.d.tensor.dtype)) % 16 == 0;
+}
+
+// Product columns that a tile is a multiple of: those of an output box or of the columns that share a scale.
+int tile_unit(const GemmTraits& traits) {
+  const bool wide = traits.requant && traits.requant->scaling == Scaling::fp32;
+  return (wide ? 128 : 32) * products_of_column(traits);
+}
+
+bool promotes(const GemmTraits& traits) {
+  return traits.accumulation != problem::Accumulation::fast || has_blocks(traits) || tile_unit(traits) == 256;
+}
+
+// `halved`: both halves of a tile lie in one 128-block each.
+template <const auto& tiles, int unit, bool halved>
+constexpr auto select_tiles() {
+  constexpr auto fits = [](const GemmTile& tile) {
+    return tile.n % unit == 0 && (!halved || 256 % tile.n == 0);
+  };
+  std::array<GemmTile, std::ranges::count_if(tiles, fits)> found;
+  std::ranges::copy_if(tiles, found.begin(), fits);
+  return found;
+}
+
+template <const auto& tiles, int unit, bool halved = false>
+inline constexpr auto selected_tiles = select_tiles<tiles, unit, halved>();
+
+// Those of `tiles` that are multiples of `unit` wide.
+template <const auto& tiles>
+std::span<const GemmTile> tiles_by(int unit) {
+  switch (unit) {
+    case 64:
+      return selected_tiles<tiles, 64>;
+    case 128:
+      return selected_tiles<tiles, 128>;
+    default:
+      return tiles;
+  }
 }
 
 std::int64_t highest_tile(const GemmTraits& traits) {
@@ -227,9 +286,14 @@ bool is_dense_fp8(const GemmTraits& traits, const Profile& profile) {
   // A tile's sums leave no registers for amax beside them while bias or C arrive.
   const bool adds = traits.bias != GemmTraits::no_bias || traits.beta;
   if (traits.amax && adds) return false;
-  return profile.target == "sm_90a" && traits.bulk_loads && !traits.requant &&
-         traits.epilogue == Epilogue::none && traits.accumulation != problem::Accumulation::exact &&
-         fits_dense(traits.a, true) && fits_dense(traits.b, false);
+  return profile.target == "sm_90a" && traits.bulk_loads &&
+         traits.accumulation != problem::Accumulation::exact && fits_dense(traits.a, true) &&
+         fits_dense(traits.b, false);
+}
+
+bool whole_gates(const GemmTraits& traits, std::int64_t n) noexcept {
+  if (!is_gated(traits)) return true;
+  return n % (halves_meet_blocks(traits) ? 256 : 16) == 0;
 }
 
 bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
@@ -238,9 +302,11 @@ bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
 }
 
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
-  if (has_blocks(traits)) return block_tiles;
-  return traits.accumulation == problem::Accumulation::fast ? std::span<const GemmTile>(fast_tiles)
-                                                            : std::span<const GemmTile>(promote_tiles);
+  const int unit = tile_unit(traits);
+  if (unit == 256) return wide_tiles;
+  if (halves_meet_blocks(traits)) return selected_tiles<block_tiles, 64, true>;
+  if (has_blocks(traits)) return tiles_by<block_tiles>(unit);
+  return promotes(traits) ? tiles_by<promote_tiles>(unit) : tiles_by<fast_tiles>(unit);
 }
 
 std::string tile_name(const GemmTile& tile) {
@@ -249,6 +315,8 @@ std::string tile_name(const GemmTile& tile) {
                      tile.k_split > 1 ? fmt::format(" k_split {}", tile.k_split) : "",
                      tile.schedule == GemmTile::Schedule::in_turn ? " in_turn" : "");
 }
+
+double d_bytes(const GemmTraits& traits) { return 2.0 / products_of_column(traits); }
 
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,
                 const GemmTuning* tuning) {
@@ -261,7 +329,7 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
   int best = 0;
   double best_ns = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const double ns = modelled_ns(as_configured(traits, tiles[i]), m, n, k_blocks, sm_count);
+    const double ns = modelled_ns(as_configured(traits, tiles[i]), m, n, k_blocks, sm_count, d_bytes(traits));
     if (ns >= best_ns) continue;
     best_ns = ns;
     best = static_cast<int>(i);
@@ -270,12 +338,10 @@ int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::i
 }
 
 GemmTile as_configured(const GemmTraits& traits, GemmTile tile) {
-  // Where sums are more than scaled, or stored one by one, no registers are left for wide tiles of one
-  // warpgroup.
-  if (tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 &&
-      !(scales_only(traits) && stores_boxes(traits)))
+  // No registers are left for wide tiles of one warpgroup.
+  if (tile.schedule == GemmTile::Schedule::in_turn && tile.n > 128 && !leaves_registers(traits))
     tile.schedule = GemmTile::Schedule::together;
-  // Nor for more than one box at a time.
+  // Nor, where sums are more than scaled, for more than one box at a time.
   if (!stores_boxes(traits))
     tile.out_boxes = 0;
   else if (!scales_only(traits))
@@ -285,10 +351,13 @@ GemmTile as_configured(const GemmTraits& traits, GemmTile tile) {
 
 Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& chosen) {
   const GemmTile tile = as_configured(traits, chosen);
-  const bool promote = traits.accumulation != problem::Accumulation::fast || has_blocks(traits);
+  const bool promote = promotes(traits);
   const std::int64_t warpgroups = std::int64_t{tile.m} / 64 * tile.k_split;
-  // The next tile's products beside sums that are more than scaled, or stored one by one, would spill.
-  const bool next = promote && tile.k_split == 1 && scales_only(traits) && stores_boxes(traits);
+  // The next tile's products would spill beside sums that are more than scaled, by their columns' factors, or
+  // many of which SwiGLU joins.
+  const bool joins_many = is_gated(traits) && tile.n > 128;
+  const bool next = promote && tile.k_split == 1 && leaves_registers(traits) &&
+                    (scales_only(traits) || (traits.b.form != Form::row && !joins_many));
   const RegisterSplit registers = register_splits[static_cast<std::size_t>(warpgroups)];
   Configuration configuration;
   configuration.kernel = "gemm/dense_fp8";
@@ -299,6 +368,10 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
       {"bias", bias_element(traits)},
       {"beta", traits.beta},
       {"amax", traits.amax},
+      {"epilogue", epilogue(traits.epilogue)},
+      {"requant", requant_kind(traits)},
+      {"requant_rounding", requant_rounding(traits)},
+      {"requant_layout", requant_layout(traits)},
       {"a_span", factor_span(traits.a)},
       {"b_span", factor_span(traits.b)},
       {"accumulation", std::string(promote ? "Accumulation::promote" : "Accumulation::fast")},
@@ -318,10 +391,13 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
   };
   configuration.threads = static_cast<int>((warpgroups + 1) * 128);
   configuration.min_blocks = 1;
+  const int b_blocks = halves_meet_blocks(traits) ? 2 : dense_fp8_tile_blocks(tile.n);
   const int block_factors =
-      has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.n, tile.stages, is_plain_block(traits.a)) : 0;
+      has_blocks(traits) ? dense_fp8_block_factors(tile.m, tile.stages, b_blocks, is_plain_block(traits.a))
+                         : 0;
   configuration.shared_bytes =
-      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, tile.out_boxes, block_factors,
+      dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, tile.out_boxes,
+                             dense_fp8_out_columns(tile.n / products_of_column(traits)), block_factors,
                              tile.schedule == GemmTile::Schedule::in_turn);
   return configuration;
 }
@@ -372,7 +448,9 @@ GemmTraits gemm_traits(const problem::Gemm& problem) {
   traits.amax = problem.d.amax;
   traits.batch_invariant = problem.batch_invariant;
   traits.beta = static_cast<float>(problem.beta) != 0.0F;  // a launch takes a float
-  traits.bulk_loads = promises_bulk(problem.a.tensor) && promises_bulk(problem.b.tensor);
+  const problem::Extent n = problem::gemm_extents(problem).n;
+  traits.bulk_loads = promises_bulk(problem.a.tensor) && promises_bulk(problem.b.tensor) &&
+                      (n.is_range() ? !is_gated(traits) : whole_gates(traits, n.max));
   traits.bulk_store = promises_bulk(problem.d.tensor) && whole_pieces(problem);
   return traits;
 }
@@ -390,7 +468,8 @@ std::vector<Configuration> configure_gemm(const problem::Gemm& given, const Prof
                                                : open_bulk(problem.d.tensor) && whole_pieces(problem);
   bool general = !traits.bulk_loads || extents.k.min == 0 ||
                  !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max);
-  traits.bulk_loads = may_be_bulk(problem.a.tensor) && may_be_bulk(problem.b.tensor);
+  traits.bulk_loads = may_be_bulk(problem.a.tensor) && may_be_bulk(problem.b.tensor) &&
+                      (extents.n.is_range() || whole_gates(traits, extents.n.max));
   if (is_dense_fp8(traits, profile) && extents.k.max > 0) {
     if (traits.batch_invariant && !dense_fp8_counts(extents.m.max, extents.n.max, extents.k.max))
       refuse("/batch_invariant", "extents past 2^31");

@@ -46,8 +46,9 @@ struct GemmTraits {
   bool amax = false;             // of D is written
   bool batch_invariant = false;  // one tile for every M
   bool beta = false;             // C is added
-  bool bulk_loads = true;        // both operands K-major, bases and pitches multiples of 16 bytes
-  bool bulk_store = true;        // d: base, pitch and the bytes of a row multiples of 16
+  // Both operands K-major, bases and pitches multiples of 16 bytes, and whole_gates of N.
+  bool bulk_loads = true;
+  bool bulk_store = true;  // d: base, pitch and the bytes of a row multiples of 16
   friend bool operator==(const GemmTraits&, const GemmTraits&) = default;
 
   static constexpr std::uint8_t no_bias = 255;
@@ -70,6 +71,9 @@ struct GemmTile {
   std::int32_t overhead_ns = 0;
 };
 
+/// True where `n` product columns are such as the Hopper kernel takes gates and ups in: by eights; all gates
+/// before all ups in blocks of 128 x 128, by blocks. Without SwiGLU any.
+bool whole_gates(const GemmTraits& traits, std::int64_t n) noexcept;
 /// True where the Hopper kernel can take problems of `traits` with K > 0 on `profile`; else the general
 /// kernel does.
 bool is_dense_fp8(const GemmTraits& traits, const Profile& profile);
@@ -81,6 +85,8 @@ std::span<const GemmTile> gemm_tiles(const GemmTraits& traits);
 std::string tile_name(const GemmTile& tile);
 /// The tile as the kernel of these traits has it.
 GemmTile as_configured(const GemmTraits& traits, GemmTile tile);
+/// Bytes of D that the model counts for a product column of a row: elements of 16 bits.
+double d_bytes(const GemmTraits& traits);
 /// Index in gemm_tiles of the tile with the least modelled time; batch invariant, of one that M has no say
 /// in. What `tuning` knows of the problem goes before. Cheap: called for every launch. Extents of at least 1.
 int choose_tile(const GemmTraits& traits, std::int64_t m, std::int64_t n, std::int64_t k, int sm_count,

@@ -45,11 +45,16 @@ inline constexpr std::array<GemmTile, 8> block_tiles = {{{128, 256, 2, together,
                                                          {64, 64, 1, together, 2, 10, 1, 170, 2048},
                                                          {64, 32, 1, together, 2, 12, 1, 166, 1200}}};
 
+// For SwiGLU whose D gets a scale a 128 columns: 256 sums of a row, which leave no registers beside
+// accumulators of the tensor cores that wide, so fast ones are promoted, too.
+inline constexpr std::array<GemmTile, 2> wide_tiles = {
+    {{128, 256, 2, together, 1, 4, 1, 865, 3900}, {64, 256, 2, together, 1, 5, 1, 545, 3000}}};
+
 /// Waves of tiles, each as long as its arithmetic or as its operands take to arrive, and, in turn, no shorter
 /// than half of what a warpgroup is busy with a tile; all together no shorter than memory takes for operands
-/// and D, at 16 bits an element. In floating point, for extents of any size.
+/// and D, of `d_bytes` a product. In floating point, for extents of any size.
 inline double modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n, std::int64_t k_blocks,
-                          int sm_count) {
+                          int sm_count, double d_bytes) {
   constexpr double bytes_per_ns = 145;  // into one multiprocessor
   constexpr double memory_bytes_per_ns = 4100, memory_latency_ns = 500;
   const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
@@ -61,7 +66,7 @@ inline double modelled_ns(const GemmTile& tile, std::int64_t m, std::int64_t n, 
   const double products = k / 128 * block_ns, whole = products + tile.overhead_ns;
   const double work =
       tile.schedule == in_turn ? waves * std::max(products, whole / 2) + tile.overhead_ns : waves * whole;
-  const double bytes = (rows + columns) * k + 2 * rows * columns;
+  const double bytes = (rows + columns) * k + d_bytes * rows * columns;
   return std::max(work, bytes / memory_bytes_per_ns + memory_latency_ns + tile.overhead_ns);
 }
 

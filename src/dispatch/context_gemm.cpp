@@ -46,7 +46,8 @@ void GemmPlan::launch(const GemmArgs& args, Stream stream) const {
   if (!(traits == state_->key.traits) || (planned && sizes.k == 0)) [[unlikely]]
     throw Error(
         ErrorCode::invalid_argument,
-        "a: expected dtypes, alignments to 16 bytes, bias and beta (zero or not) as planned, got others",
+        "a: expected dtypes, alignments of bases, pitches and N, bias and beta (zero or not) as planned, got "
+        "others",
         "a");
   state_->launch(args, sizes, stream);
 }

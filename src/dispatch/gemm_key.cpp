@@ -32,6 +32,11 @@ bool bulk_rows(const Tensor& tensor) noexcept {
   return static_cast<std::uint64_t>(columns) * size_of_element(tensor.dtype) % 16 == 0;
 }
 
+// Of a matrix along K, checked.
+std::int64_t rows(const Tensor& tensor) noexcept {
+  return tensor.shape[static_cast<std::size_t>(tensor.rank) - 2];
+}
+
 }  // namespace
 
 GemmKey::Words GemmKey::words() const noexcept {
@@ -55,7 +60,7 @@ GemmTraits gemm_traits(const GemmOptions& options, const GemmArgs& args) noexcep
   traits.amax = options.amax;
   traits.batch_invariant = options.batch_invariant;
   traits.beta = args.beta != 0.0F;
-  traits.bulk_loads = bulk(args.a) && bulk(args.b);
+  traits.bulk_loads = bulk(args.a) && bulk(args.b) && configure::whole_gates(traits, rows(args.b));
   traits.bulk_store = bulk(args.d) && bulk_rows(args.d);
   return traits;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -34,22 +35,42 @@ struct Boxes {
   CUtensorMapSwizzle swizzle;
 };
 
-ptx::TensorMap tensor_map(const driver::Api& api, const Boxes& boxes) {
+template <std::size_t rank>
+ptx::TensorMap tensor_map(const driver::Api& api, CUtensorMapDataType type, const void* base,
+                          const std::array<std::int64_t, rank>& extents,
+                          const std::array<std::int64_t, rank - 1>& pitches,
+                          const std::array<int, rank>& boxes, CUtensorMapSwizzle swizzle) {
   CUtensorMap map;
-  const cuuint64_t extents[2] = {static_cast<cuuint64_t>(boxes.columns), static_cast<cuuint64_t>(boxes.rows)};
-  const cuuint64_t pitches[1] = {static_cast<cuuint64_t>(boxes.pitch_bytes)};
-  const cuuint32_t box[2] = {static_cast<cuuint32_t>(boxes.box_columns),
-                             static_cast<cuuint32_t>(boxes.box_rows)};
-  const cuuint32_t steps[2] = {1, 1};
+  std::array<cuuint64_t, rank> all;
+  std::array<cuuint64_t, rank - 1> bytes;
+  std::array<cuuint32_t, rank> box, steps;
+  std::ranges::copy(extents, all.begin());
+  std::ranges::copy(pitches, bytes.begin());
+  std::ranges::copy(boxes, box.begin());
+  steps.fill(1);
   const CUresult result =
-      api.tensor_map_encode_tiled(&map, boxes.type, 2, const_cast<void*>(boxes.base), extents, pitches, box,
-                                  steps, CU_TENSOR_MAP_INTERLEAVE_NONE, boxes.swizzle,
+      api.tensor_map_encode_tiled(&map, type, rank, const_cast<void*>(base), all.data(), bytes.data(),
+                                  box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) driver::check(api, result, "cuTensorMapEncodeTiled");
   ptx::TensorMap copy;
   static_assert(sizeof copy == sizeof map);
   std::memcpy(&copy, &map, sizeof copy);
   return copy;
+}
+
+ptx::TensorMap tensor_map(const driver::Api& api, const Boxes& boxes) {
+  return tensor_map<2>(api, boxes.type, boxes.base, {boxes.columns, boxes.rows}, {boxes.pitch_bytes},
+                       {boxes.box_columns, boxes.box_rows}, boxes.swizzle);
+}
+
+// The n x k matrix of gates and ups, in boxes of `tile` rows: eight gates and their ups in turns.
+ptx::TensorMap gated_map(const driver::Api& api, Epilogue epilogue, const void* b, std::int64_t n,
+                         std::int64_t k, std::int64_t pitch, int tile) {
+  const bool interleaved = epilogue == Epilogue::swiglu_interleaved;
+  const std::int64_t next = interleaved ? 2 * pitch : pitch, up = interleaved ? pitch : n / 2 * pitch;
+  return tensor_map<4>(api, CU_TENSOR_MAP_DATA_TYPE_UINT8, b, {k, 8, 2, n / 16}, {next, up, 8 * next},
+                       {dense_fp8_block_k, 8, 2, tile / 16}, CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 // The swizzle of boxes whose rows are as wide.
@@ -164,19 +185,24 @@ void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const Gem
   // More work than that gains nothing by an early start, measured; tools/bench/README.md.
   if (tiles > recipe.sm_count) kernel.start = driver::Start::in_order;
   const int element = static_cast<int>(size_of_element(args.d.dtype));
-  const int out_columns = dense_fp8_out_columns(recipe.block_n);
+  const bool gated = options.epilogue != Epilogue::none;
+  const std::int64_t d_columns = gated ? sizes.n / 2 : sizes.n;
+  const int out_columns = dense_fp8_out_columns(gated ? recipe.block_n / 2 : recipe.block_n);
   // Rows past M cost as much as others: the copy engine fills them.
   const auto a_rows = static_cast<int>(std::min<std::int64_t>(recipe.block_m, ceil_div(sizes.m, 8) * 8));
   for (std::int64_t i = 0; i < sizes.batch; ++i) {
     GemmDenseFp8Params params{};
     params.a = tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, at(args.a, i * batch_stride(args.a)), sizes.k,
                                 sizes.m, row_pitch(args.a), 128, a_rows, CU_TENSOR_MAP_SWIZZLE_128B});
-    params.b = tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, at(args.b, i * batch_stride(args.b)), sizes.k,
-                                sizes.n, row_pitch(args.b), 128, recipe.block_n, CU_TENSOR_MAP_SWIZZLE_128B});
+    const char* const b = at(args.b, i * batch_stride(args.b));
+    params.b = gated
+                   ? gated_map(api, options.epilogue, b, sizes.n, sizes.k, row_pitch(args.b), recipe.block_n)
+                   : tensor_map(api, {CU_TENSOR_MAP_DATA_TYPE_UINT8, b, sizes.k, sizes.n, row_pitch(args.b),
+                                      128, recipe.block_n, CU_TENSOR_MAP_SWIZZLE_128B});
     const char* const d = at(args.d, i * batch_stride(args.d));
     if (recipe.bulk_store)
       params.d = tensor_map(
-          api, {element == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, d, sizes.n,
+          api, {element == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8, d, d_columns,
                 sizes.m, row_pitch(args.d) * element, out_columns, 16, swizzle_of(out_columns * element)});
     GemmArguments& g = params.arguments;
     const char* const a_scale = at(args.a_scale, i * a_scales.batch);
@@ -186,8 +212,9 @@ void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const Gem
       params.a_scale = tensor_map(api, *boxes);
       g.a_scale_boxes = 1;
     }
-    if (const auto boxes =
-            factor_boxes(options.b_scale, b_scale, b_scales, sizes.n, sizes.k, recipe.block_n)) {
+    // Gates' and ups' factors lie in no box.
+    if (const auto boxes = factor_boxes(options.b_scale, b_scale, b_scales, sizes.n, sizes.k, recipe.block_n);
+        boxes && !gated) {
       params.b_scale = tensor_map(api, *boxes);
       g.b_scale_boxes = 1;
     }
@@ -210,6 +237,7 @@ void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const Gem
     g.beta = args.beta;
     g.output = output_of(options, args, sizes);
     if (g.output.d_scale != nullptr) g.output.d_scale += i * sizes.m * g.output.d_scale_stride;
+    g.output.d_scales = const_cast<char*>(at(args.d_scales, i * g.output.scale_batch_stride));
     driver::launch(api, kernel, {.x = blocks}, &params, stream);
   }
 }

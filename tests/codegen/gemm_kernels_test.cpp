@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,22 @@ TEST_F(GemmKernels, BlockTiles) {
   compile_tiles(traits(Accumulation::promote, Form::block_mn_major, Form::block));
 }
 
+TEST_F(GemmKernels, TilesOfSwiglu) {
+  GemmTraits gated = traits(Accumulation::fast, Form::row, Form::row);
+  gated.epilogue = Epilogue::swiglu_interleaved;
+  gated.bias = static_cast<std::uint8_t>(DType::bf16);
+  compile_tiles(gated);
+}
+TEST_F(GemmKernels, TilesOfSwigluAndBlocksOfD) {
+  GemmTraits gated = traits(Accumulation::promote, Form::block_mn_major, Form::block, DType::e4m3);
+  gated.epilogue = Epilogue::swiglu;
+  gated.requant = GemmTraits::Requant{Scaling::mx, Rounding::rceil, ScaleLayout::blocked};
+  compile_tiles(gated);
+  gated.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
+  gated.amax = true;
+  compile_tiles(gated);
+}
+
 class GemmKernelsLong : public GemmKernels {};
 
 // Everything that the epilogue can hold, on every tile.
@@ -89,6 +106,30 @@ TEST_F(GemmKernelsLong, E4m3AndAmax) {
       full.bias = static_cast<std::uint8_t>(DType::bf16);
       compile_tiles(full);
     }
+}
+
+// SwiGLU and D's scales: alone, on the schedules that overlap them, and beside what takes the most registers.
+TEST_F(GemmKernelsLong, SwigluAndBlocksOfD) {
+  const std::optional<GemmTraits::Requant> none,
+      codes = GemmTraits::Requant{Scaling::mx, Rounding::rceil, ScaleLayout::blocked},
+      factors = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::mn_major};
+  for (const auto& base :
+       {traits(Accumulation::fast, Form::row, Form::row), traits(Accumulation::promote, Form::row, Form::row),
+        traits(Accumulation::promote, Form::row, Form::tensor),
+        traits(Accumulation::promote, Form::block, Form::block)})
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::swiglu, Epilogue::swiglu_interleaved})
+      for (const auto& requant : {none, codes, factors}) {
+        if (epilogue == Epilogue::none && !requant) continue;
+        GemmTraits full = base;
+        full.epilogue = epilogue;
+        full.requant = requant;
+        if (requant) full.d = DType::e4m3;
+        if (epilogue != Epilogue::swiglu_interleaved) compile_tiles(full);
+        if (epilogue == Epilogue::swiglu) continue;
+        full.bias = static_cast<std::uint8_t>(DType::fp32);
+        full.bulk_store = false;
+        compile_tiles(full);
+      }
 }
 
 TEST_F(GemmKernels, OtherOperandTypes) {

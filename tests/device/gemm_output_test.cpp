@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
+#include "configure/gemm.hpp"
 #include "device/gemm_compare.hpp"
 #include "device/gemm_problems.hpp"
 #include "device/guarded.hpp"
 #include "device/machine.hpp"
 #include "device/problems.hpp"
+#include "dispatch/run.hpp"
 #include "reference/reference.hpp"
 
 namespace mxjit::device {
@@ -217,6 +220,109 @@ HostTensor rows_of(const HostTensor& tensor, std::int64_t first, std::int64_t co
   const auto begin = tensor.bytes.begin() + first * static_cast<std::ptrdiff_t>(bytes);
   part.bytes.assign(begin, begin + count * static_cast<std::ptrdiff_t>(bytes));
   return part;
+}
+
+// The tiles of the Hopper kernel, whatever the model would choose, several a block, over tails of M, of D's
+// columns and of K.
+class GemmOutputTiles : public DeviceTest {
+ protected:
+  static void expect_every_tile(const Gemm& gemm, Random& random, const Placement& placement = {}) {
+    const Machine& machine = Machine::get();
+    auto& state = dispatch::ContextAccess::state(machine.context());
+    const Problem problem = whole(gemm);
+    SCOPED_TRACE(problem::print(problem));
+    const TensorMap inputs = gemm_inputs(problem, random);
+    const TensorMap want = reference::run(problem, inputs);
+    GuardedProblem guarded(problem, inputs, placement);
+    const dispatch::GemmCall call = dispatch::gemm_call(gemm, guarded.tensors());
+    const dispatch::GemmSizes sizes = dispatch::check_gemm(call.options, call.args);
+    dispatch::GemmKey key{.traits = dispatch::gemm_traits(call.options, call.args), .tile = 0};
+    ASSERT_TRUE(configure::is_dense_fp8(key.traits, state.profile));
+    const auto tiles = configure::gemm_tiles(key.traits);
+    for (; key.tile < tiles.size(); ++key.tile) {
+      SCOPED_TRACE(configure::tile_name(tiles[key.tile]));
+      auto plan = *state.make_gemm_plan(call.options, call.args, key);
+      guarded.dirty();
+      plan.recipe.sm_count = 2;
+      plan.launch(call.args, sizes, machine.stream());
+      machine.synchronize();
+      EXPECT_EQ(gemm_difference(gemm, inputs, guarded.read(), want), "");
+    }
+  }
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (!IsSkipped() && Machine::get().device().facts().target != "sm_90a")
+      GTEST_SKIP() << "the tiles are sm_90a's";
+  }
+};
+
+struct Operands {
+  const char *a, *b;
+  Accumulation accumulation;
+};
+
+Gemm gates(std::int64_t m, std::int64_t columns, std::int64_t k, const Operands& of, DType d,
+           bool interleave) {
+  Gemm gemm = make_gemm(m, columns * 2, k, of.a, of.b, of.accumulation, d);
+  gemm.alpha = 0x1p-5;
+  gemm.epilogue = problem::Swiglu{.interleave = interleave, .alpha = 1.0, .limit = {}};
+  return gemm;
+}
+
+problem::Recipe blocks_of_d(Scaling scaling, Rounding rounding, ScaleLayout layout) {
+  return {.format = DType::e4m3,
+          .scaling = scaling,
+          .block = {.rows = 1, .cols = scaling == Scaling::mx ? 32 : 128},
+          .rounding = rounding,
+          .scale_layout = layout,
+          .amax_cap = {}};
+}
+
+TEST_F(GemmOutputTiles, Swiglu) {
+  Random random(31);
+  constexpr std::array operands = {
+      Operands{"row", "row", Accumulation::fast}, Operands{"tensor", "row", Accumulation::promote},
+      Operands{"128 mn", "128x128", Accumulation::promote}, Operands{"128", "row", Accumulation::promote}};
+  unsigned drawn = 0;
+  for (const Operands& of : operands)
+    for (const bool interleave : {false, true})
+      for (const DType d : {DType::bf16, DType::fp32, DType::fp16, DType::e4m3}) {
+        if (small() && drawn++ % 6 != 0) continue;
+        const bool two_blocks = !interleave && of.b == std::string("128x128");
+        // Two blocks' factors come in more than one chunk of K.
+        Gemm gemm = two_blocks ? gates(70, 256, 2192, of, d, interleave)
+                               : gates(200, 152, d == DType::fp32 ? 656 : 256, of, d, interleave);
+        if (interleave) gemm.epilogue->alpha = 1.702, gemm.epilogue->limit = 3.0, gemm.bias = DType::bf16;
+        gemm.d.amax = !interleave;
+        expect_every_tile(gemm, random, {.extra_pitch = d == DType::fp16 ? 16 : 0, .dirt = 0x5A});
+      }
+}
+
+TEST_F(GemmOutputTiles, Requantized) {
+  Random random(32);
+  struct Case {
+    Operands of;
+    problem::Recipe recipe;
+  };
+  const Operands fast{"row", "row", Accumulation::fast}, promote{"tensor", "none", Accumulation::promote},
+      blocks{"128 mn", "128x128", Accumulation::promote};
+  const std::vector<Case> cases = {
+      {fast, blocks_of_d(Scaling::mx, Rounding::rceil, ScaleLayout::blocked)},
+      {fast, blocks_of_d(Scaling::fp32, Rounding::none, ScaleLayout::plain)},
+      {promote, blocks_of_d(Scaling::mx, Rounding::even, ScaleLayout::plain)},
+      {promote, blocks_of_d(Scaling::fp32, Rounding::pow2, ScaleLayout::mn_major)},
+      {blocks, blocks_of_d(Scaling::mx, Rounding::floor, ScaleLayout::blocked)},
+      {blocks, blocks_of_d(Scaling::fp32, Rounding::none, ScaleLayout::mn_major)}};
+  for (const Case& each : cases)
+    for (const bool gated : {false, true}) {
+      // Rows of D that the copy engine stores, or not; a last block that is no whole one.
+      Gemm gemm = gated ? gates(77, 256, 272, each.of, DType::e4m3, false)
+                        : make_gemm(77, 333, 272, each.of.a, each.of.b, each.of.accumulation, DType::e4m3);
+      if (gated && each.of.b != std::string("128x128")) gemm.b.tensor.shape[0] = 2 * 176;
+      gemm.d.requant = each.recipe;
+      gemm.d.amax = gated;
+      expect_every_tile(gemm, random, {.dirt = 0xC3});
+    }
 }
 
 TEST_F(GemmOutputsOnDevice, BatchInvariantRowsKeepTheirBits) {

@@ -85,8 +85,8 @@ Gemm any_gemm_kind(Random& random) {
   if (gemm.accumulation == Accumulation::fast && (slow(gemm.a) || slow(gemm.b)))
     gemm.accumulation = Accumulation::promote;
   const bool e4m3 = gemm.d.tensor.dtype == DType::e4m3;
-  if (!hopper && e4m3 && one_in(2, random)) gemm.d.requant = requantization(random);
-  if (!hopper && one_in(3, random)) {
+  if (e4m3 && one_in(2, random)) gemm.d.requant = requantization(random);
+  if (one_in(3, random)) {
     gemm.epilogue = problem::Swiglu{.interleave = one_in(2, random), .alpha = 1.0, .limit = {}};
     if (one_in(2, random)) gemm.epilogue->alpha = 1.702, gemm.epilogue->limit = 3.0;
   }
@@ -99,6 +99,13 @@ Gemm any_gemm_kind(Random& random) {
   return gemm;
 }
 
+// An even N: two of three such as the Hopper kernel takes gates and ups in.
+std::int64_t whole_gates(const Gemm& gemm, std::int64_t n, Random& random) {
+  const bool two_blocks = !gemm.epilogue->interleave && gemm.b.scaling == scaling("128x128");
+  const std::int64_t unit = one_in(3, random) ? 2 : two_blocks ? 256 : 16;
+  return (n + unit - 1) / unit * unit;
+}
+
 // Extents, a batch, pitches and bases for a problem of this kind; mostly such as the Hopper kernel takes,
 // some of those such as it stores in bulk.
 RandomCase placed(Gemm gemm, Random& random) {
@@ -106,7 +113,7 @@ RandomCase placed(Gemm gemm, Random& random) {
   const std::int64_t m = gemm_extent(random, most);
   std::int64_t n = gemm_extent(random, most), k = gemm_extent(random, small() ? 300 : 600);
   if (one_in(3, random)) n = (n + 15) / 16 * 16, k = (k + 15) / 16 * 16;
-  if (gemm.epilogue) n += n % 2;
+  if (gemm.epilogue) n = whole_gates(gemm, n, random);
   gemm.a.tensor.shape = {m, k};
   gemm.b.tensor.shape = {n, k};
   if (one_in(4, random)) {

@@ -143,17 +143,24 @@ CUresult encode(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, voi
                 const cuuint64_t* extents, const cuuint64_t* pitches, const cuuint32_t* box,
                 const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  const TensorMap2d map{.base = static_cast<unsigned char*>(base),
-                        .extents = {extents[0], extents[1]},
-                        .pitch = pitches[0],
-                        .box = {box[0], box[1]},
-                        .element = element_bytes(type),
-                        .swizzle = swizzle_bytes(swizzle)};
+  if (rank != 2 && rank != 4) return CUDA_ERROR_INVALID_VALUE;
+  EmulatedMap map{.base = static_cast<unsigned char*>(base),
+                  .extents = {1, 1, 1, 1},
+                  .pitches = {element_bytes(type), 0, 0, 0},
+                  .box = {1, 1, 1, 1},
+                  .element = element_bytes(type),
+                  .swizzle = swizzle_bytes(swizzle)};
+  for (cuuint32_t i = 0; i < rank; ++i) {
+    map.extents[i] = extents[i];
+    map.box[i] = box[i];
+    if (i > 0) map.pitches[i] = pitches[i - 1];
+    if (extents[i] == 0 || box[i] == 0 || box[i] > 256 || steps[i] != 1) return CUDA_ERROR_INVALID_VALUE;
+    if (i > 0 && (map.pitches[i] % 16 != 0 || map.pitches[i] >= cuuint64_t{1} << 40))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
   const unsigned row = map.box[0] * map.element;
-  if (rank != 2 || map.element == 0 || steps[0] != 1 || steps[1] != 1 ||
-      reinterpret_cast<std::uintptr_t>(base) % 16 != 0 || map.pitch % 16 != 0 || map.extents[0] == 0 ||
-      map.extents[1] == 0 || map.box[0] == 0 || map.box[0] > 256 || map.box[1] == 0 || map.box[1] > 256 ||
-      row % 16 != 0 || (map.swizzle != 0 && row > map.swizzle))
+  if (map.element == 0 || reinterpret_cast<std::uintptr_t>(base) % 16 != 0 || row % 16 != 0 ||
+      (map.swizzle != 0 && row > map.swizzle))
     return CUDA_ERROR_INVALID_VALUE;
   std::memset(out, 0, sizeof *out);
   std::memcpy(out, &map, sizeof map);

@@ -253,12 +253,16 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
     for (const auto& [key, sizes] : keys) {
       const Configuration chosen = dispatch::gemm_configuration(key);
       ++kernels[chosen.kernel];
+      if (op->epilogue) ++kernels[chosen.kernel + " with SwiGLU"];
+      if (op->d.requant) ++kernels[chosen.kernel + " with blocks of D"];
       ASSERT_TRUE(all.contains(chosen))
           << profile.name << ", " << chosen.kernel << " for M " << sizes.m << ", N " << sizes.n << ", K "
           << sizes.k << ": " << problem::print(problem);
     }
   }
   EXPECT_GT(kernels["gemm/dense_fp8"], 150);
+  EXPECT_GT(kernels["gemm/dense_fp8 with SwiGLU"], 40);
+  EXPECT_GT(kernels["gemm/dense_fp8 with blocks of D"], 25);
   EXPECT_GT(kernels["gemm/general"], 200);
 }
 

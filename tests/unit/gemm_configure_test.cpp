@@ -111,22 +111,71 @@ TEST(GemmConfigure, BatchInvariantRangesYieldOneKernel) {
   EXPECT_EQ(kernels(range).size(), 1U);
 }
 
-TEST(GemmConfigure, EpiloguesAndBlocksOfDGetTheGeneralKernel) {
-  const std::vector<std::function<void(problem::Gemm&)>> changes = {
-      [](problem::Gemm& op) { op.epilogue = problem::Swiglu{}; },
-      [](problem::Gemm& op) {
-        op.d.amax = true;
-        op.bias = DType::bf16;
-      },
-      [](problem::Gemm& op) {
-        op.d.tensor.dtype = DType::e4m3;
-        op.d.requant = problem::Recipe{};
-      }};
-  for (const auto& change : changes) {
-    problem::Gemm op = gemm(16, 32, 64);
-    change(op);
-    EXPECT_EQ(kernels(op).at(0).kernel, "gemm/general");
-  }
+TEST(GemmConfigure, AmaxBesideABiasGetsTheGeneralKernel) {
+  problem::Gemm op = gemm(16, 32, 64);
+  op.d.amax = true;
+  EXPECT_EQ(kernels(op).at(0).kernel, "gemm/dense_fp8");
+  op.bias = DType::bf16;
+  EXPECT_EQ(kernels(op).at(0).kernel, "gemm/general");
+}
+
+problem::OperandScaling by_blocks(int rows) {
+  return {.kind = Scaling::fp32, .block = {.rows = rows, .cols = 128}};
+}
+
+TEST(GemmConfigure, GatesThatTheHopperKernelTakes) {
+  const auto kernel = [](problem::Extent n, bool interleave, bool blocks) {
+    problem::Gemm op = gemm(300, n, 512);
+    op.epilogue = problem::Swiglu{.interleave = interleave, .alpha = 1.0, .limit = {}};
+    if (blocks) op.a.scaling = by_blocks(1), op.b.scaling = by_blocks(128);
+    std::vector<std::string> found;
+    for (const Configuration& one : kernels(op)) found.push_back(one.kernel);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  };
+  const std::vector<std::string> hopper = {"gemm/dense_fp8"}, general = {"gemm/general"},
+                                 both = {"gemm/dense_fp8", "gemm/general"};
+  for (const bool interleave : {false, true})
+    for (const bool blocks : {false, true}) {
+      EXPECT_EQ(kernel(512, interleave, blocks), hopper);
+      EXPECT_EQ(kernel(520, interleave, blocks), general);
+      EXPECT_EQ(kernel(528, interleave, blocks), blocks && !interleave ? general : hopper);
+      EXPECT_EQ(kernel({512, 528}, interleave, blocks), both);
+    }
+}
+
+// A tile's columns of D are whole boxes, and whole blocks where each gets a scale.
+TEST(GemmConfigure, TilesHoldWholeBlocksOfD) {
+  for (const bool gated : {false, true})
+    for (const std::optional<Scaling> scaling :
+         {std::optional<Scaling>{}, std::optional(Scaling::mx), std::optional(Scaling::fp32)})
+      for (const char* base : {"fast", "promote", "blocks"}) {
+        GemmTraits traits;
+        traits.a.form = traits.b.form = GemmTraits::Form::row;
+        if (base[0] == 'f') traits.accumulation = Accumulation::fast;
+        if (base[0] == 'b') traits.b.form = GemmTraits::Form::block, traits.b.block_rows = 128;
+        if (gated) traits.epilogue = Epilogue::swiglu;
+        if (scaling) traits.requant = GemmTraits::Requant{.scaling = *scaling};
+        const int block = scaling == Scaling::fp32 ? 128 : 32, products = gated ? 2 : 1;
+        const auto tiles = gemm_tiles(traits);
+        EXPECT_FALSE(tiles.empty());
+        for (const GemmTile& tile : tiles) EXPECT_EQ(tile.n % (block * products), 0) << tile_name(tile);
+      }
+}
+
+// After SwiGLU a row of D has half as many columns.
+TEST(GemmConfigure, RowsOfDAfterSwigluAreHalfAsLong) {
+  const auto bulk = [](std::int64_t n, DType d) {
+    problem::Gemm op = gemm(512, n, 5120);
+    op.epilogue = problem::Swiglu{};
+    op.d.tensor.dtype = d;
+    op.d.tensor.ld = n;
+    op.d.tensor.align = 16;
+    return std::get<bool>(kernels(op).at(0).constants.at("tma_store"));
+  };
+  EXPECT_TRUE(bulk(272, DType::bf16));
+  EXPECT_FALSE(bulk(272, DType::e4m3));
+  EXPECT_TRUE(bulk(288, DType::e4m3));
 }
 
 TEST(GemmConfigure, RangesOfNAndKAreServed) {

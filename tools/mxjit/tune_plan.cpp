@@ -56,7 +56,7 @@ std::string prepare(TuneJob& job, const configure::Profile& profile) {
   const std::int64_t k_blocks = (job.k + 127) / 128;
   const auto modelled = [&](int tile) {
     return configure::modelled_ns(configure::as_configured(job.traits, tiles[static_cast<std::size_t>(tile)]),
-                                  job.m, job.n, k_blocks, profile.sm_count);
+                                  job.m, job.n, k_blocks, profile.sm_count, configure::d_bytes(job.traits));
   };
   job.model = configure::choose_tile(job.traits, job.m, job.n, job.k, profile.sm_count);
   const double most = 2 * modelled(job.model);

@@ -3,15 +3,16 @@
 
 namespace mxjit::emulation {
 
-struct TensorMap2d {
+/// Of up to four dimensions; those that are not used are of extent 1.
+struct EmulatedMap {
   unsigned char* base;
-  unsigned long long extents[2];  // columns, rows
-  unsigned long long pitch;       // bytes between rows
-  unsigned box[2];
+  unsigned long long extents[4];  // of the first dimension, elements in line
+  unsigned long long pitches[4];  // bytes from one to the next
+  unsigned box[4];
   unsigned element;  // bytes
   unsigned swizzle;  // bytes of an atom's rows: 0, 32, 64 or 128
 };
-static_assert(sizeof(TensorMap2d) <= 128);
+static_assert(sizeof(EmulatedMap) <= 128);
 
 /// Where byte `at` of a box lies under `swizzle`: the 16-byte piece is exchanged by the bits of the 128-byte
 /// row.
