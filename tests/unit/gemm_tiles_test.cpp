@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,28 @@ std::vector<GemmTraits::Operand> operands() {
   return all;
 }
 
+// What becomes of D: rounded, or e4m3 with scales of blocks.
+std::vector<std::optional<GemmTraits::Requant>> requantizations(DType d) {
+  std::vector<std::optional<GemmTraits::Requant>> all{std::nullopt};
+  if (d == DType::e4m3)
+    for (const Scaling scaling : {Scaling::mx, Scaling::fp32}) all.push_back({{.scaling = scaling}});
+  return all;
+}
+
 // Every configuration of the kernel.
 void each_configuration(const std::function<void(const Configuration&)>& visit) {
   using problem::Accumulation;
   const auto of = [](DType dtype) { return static_cast<std::uint8_t>(dtype); };
   GemmTraits traits;
+  const auto visit_forms = [&] {
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::swiglu, Epilogue::swiglu_interleaved})
+      for (const auto& requant : requantizations(traits.d)) {
+        traits.epilogue = epilogue;
+        traits.requant = requant;
+        if (!is_dense_fp8(traits, profile("h200"))) continue;
+        for (const GemmTile& tile : gemm_tiles(traits)) visit(dense_fp8_configuration(traits, tile));
+      }
+  };
   for (const GemmTraits::Operand& a : operands())
     for (const GemmTraits::Operand& b : operands())
       for (const DType d : {DType::bf16, DType::fp16, DType::fp32, DType::e4m3})
@@ -46,9 +64,7 @@ void each_configuration(const std::function<void(const Configuration&)>& visit) 
                   traits.beta = beta;
                   traits.amax = amax;
                   traits.bulk_store = bulk_store;
-                  if (!is_dense_fp8(traits, profile("h200"))) continue;
-                  for (const GemmTile& tile : gemm_tiles(traits))
-                    visit(dense_fp8_configuration(traits, tile));
+                  visit_forms();
                 }
 }
 
