@@ -35,7 +35,7 @@ __device__ __forceinline__ void wgmma_pin(float (&d)[count]) {
 enum class WgmmaTypes { e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
 
 template <WgmmaTypes types, int n>
-struct Wgmma;  // one specialisation for each pair and width: run(d, a, b, accumulate)
+struct Wgmma;  // one specialisation for each pair and each width that tiles have: run(d, a, b, accumulate)
 
 // clang-format off
 #define MXJIT_D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -51,10 +51,6 @@ struct Wgmma;  // one specialisation for each pair and width: run(d, a, b, accum
 #define MXJIT_R9 "%72, %73, %74, %75, %76, %77, %78, %79"
 #define MXJIT_R10 "%80, %81, %82, %83, %84, %85, %86, %87"
 #define MXJIT_R11 "%88, %89, %90, %91, %92, %93, %94, %95"
-#define MXJIT_R12 "%96, %97, %98, %99, %100, %101, %102, %103"
-#define MXJIT_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
-#define MXJIT_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
-#define MXJIT_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
 
 #define MXJIT_WGMMA_FP8(PAIR, PTX, N, REGISTERS, A, B, P, ...)                                                \
   template <>                                                                                                 \
@@ -68,19 +64,13 @@ struct Wgmma;  // one specialisation for each pair and width: run(d, a, b, accum
   };
 
 #define MXJIT_WGMMA_WIDTHS(PAIR, PTX) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 8, "%0, %1, %2, %3", "%4", "%5", "%6", "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 16, MXJIT_R0, "%8", "%9", "%10", MXJIT_D8(0)) \
   MXJIT_WGMMA_FP8(PAIR, PTX, 32, MXJIT_R0 ", " MXJIT_R1, "%16", "%17", "%18", MXJIT_D8(0), MXJIT_D8(8)) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 48, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2, "%24", "%25", "%26", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16)) \
   MXJIT_WGMMA_FP8(PAIR, PTX, 64, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3, "%32", "%33", "%34", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24)) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 80, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4, "%40", "%41", "%42", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32)) \
   MXJIT_WGMMA_FP8(PAIR, PTX, 96, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5, "%48", "%49", "%50", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40)) \
   MXJIT_WGMMA_FP8(PAIR, PTX, 112, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6, "%56", "%57", "%58", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48)) \
   MXJIT_WGMMA_FP8(PAIR, PTX, 128, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6 ", " MXJIT_R7, "%64", "%65", "%66", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48), MXJIT_D8(56)) \
   MXJIT_WGMMA_FP8(PAIR, PTX, 160, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6 ", " MXJIT_R7 ", " MXJIT_R8 ", " MXJIT_R9, "%80", "%81", "%82", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48), MXJIT_D8(56), MXJIT_D8(64), MXJIT_D8(72)) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 192, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6 ", " MXJIT_R7 ", " MXJIT_R8 ", " MXJIT_R9 ", " MXJIT_R10 ", " MXJIT_R11, "%96", "%97", "%98", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48), MXJIT_D8(56), MXJIT_D8(64), MXJIT_D8(72), MXJIT_D8(80), MXJIT_D8(88)) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 224, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6 ", " MXJIT_R7 ", " MXJIT_R8 ", " MXJIT_R9 ", " MXJIT_R10 ", " MXJIT_R11 ", " MXJIT_R12 ", " MXJIT_R13, "%112", "%113", "%114", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48), MXJIT_D8(56), MXJIT_D8(64), MXJIT_D8(72), MXJIT_D8(80), MXJIT_D8(88), MXJIT_D8(96), MXJIT_D8(104)) \
-  MXJIT_WGMMA_FP8(PAIR, PTX, 256, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6 ", " MXJIT_R7 ", " MXJIT_R8 ", " MXJIT_R9 ", " MXJIT_R10 ", " MXJIT_R11 ", " MXJIT_R12 ", " MXJIT_R13 ", " MXJIT_R14 ", " MXJIT_R15, "%128", "%129", "%130", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48), MXJIT_D8(56), MXJIT_D8(64), MXJIT_D8(72), MXJIT_D8(80), MXJIT_D8(88), MXJIT_D8(96), MXJIT_D8(104), MXJIT_D8(112), MXJIT_D8(120))
+  MXJIT_WGMMA_FP8(PAIR, PTX, 192, MXJIT_R0 ", " MXJIT_R1 ", " MXJIT_R2 ", " MXJIT_R3 ", " MXJIT_R4 ", " MXJIT_R5 ", " MXJIT_R6 ", " MXJIT_R7 ", " MXJIT_R8 ", " MXJIT_R9 ", " MXJIT_R10 ", " MXJIT_R11, "%96", "%97", "%98", MXJIT_D8(0), MXJIT_D8(8), MXJIT_D8(16), MXJIT_D8(24), MXJIT_D8(32), MXJIT_D8(40), MXJIT_D8(48), MXJIT_D8(56), MXJIT_D8(64), MXJIT_D8(72), MXJIT_D8(80), MXJIT_D8(88))
 
 MXJIT_WGMMA_WIDTHS(e4m3_e4m3, "e4m3.e4m3")
 MXJIT_WGMMA_WIDTHS(e4m3_e5m2, "e4m3.e5m2")
@@ -103,9 +93,5 @@ MXJIT_WGMMA_WIDTHS(e5m2_e5m2, "e5m2.e5m2")
 #undef MXJIT_R9
 #undef MXJIT_R10
 #undef MXJIT_R11
-#undef MXJIT_R12
-#undef MXJIT_R13
-#undef MXJIT_R14
-#undef MXJIT_R15
 
 }  // namespace mxjit::ptx
