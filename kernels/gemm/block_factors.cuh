@@ -100,13 +100,21 @@ class Promotion {
   using Shared = DenseFp8Shared<Config>;
 
  public:
+  // Columns of the tile that lie in one 128-block of B, wherever the tile is; gates and ups come by eights.
+  static constexpr int span_n = 128 % Config::block_n == 0   ? Config::block_n
+                                : Config::block_n % 128 == 0 ? 128
+                                                             : 64;
+  static constexpr int spans = Shared::two_halves ? 2 : Config::block_n / span_n;
+  /// Tiles begin in the middle of a 128-block, too.
+  static constexpr bool shifts = span_n == 64 && spans > 1 && !Shared::two_halves;
   static_assert(Config::stages < dense_fp8_factor_chunks);  // a chunk is read before another takes its place
 
   /// Of the strip of 16 rows.
   __device__ __forceinline__ Promotion(const DenseFp8Shared<Config>& shared, int strip, int lane)
       : a_(shared.a_factors + (strip * 16 + lane / 4) * row_factors), b_(shared.b_factors) {}
 
-  /// Reads the factors of a stage that has not been released, for the tile at `column`.
+  /// Reads the factors of a stage that has not been released, for the tile at `column`, which matters where
+  /// it shifts.
   __device__ __forceinline__ void read(int stage, int kb, i32 column) {
     if constexpr (!has_block_factors<Config>) return;
     const float* const a = a_ + stage * DenseFp8Shared<Config>::stage_a_factors + kb % row_factors;
@@ -142,13 +150,6 @@ class Promotion {
 
  private:
   static constexpr int row_factors = Shared::row_factors;
-  // Columns of the tile that lie in one 128-block of B, wherever the tile is; gates and ups come by eights.
-  static constexpr int span_n = 128 % Config::block_n == 0   ? Config::block_n
-                                : Config::block_n % 128 == 0 ? 128
-                                                             : 64;
-  static constexpr int spans = Shared::two_halves ? 2 : Config::block_n / span_n;
-  // Tiles begin in the middle of a 128-block, too.
-  static constexpr bool shifts = span_n == 64 && spans > 1 && !Shared::two_halves;
   static_assert(Config::b_span != FactorSpan::tile ||
                 (Shared::two_halves ? 128 % (Config::block_n / 2) == 0 : spans * span_n == Config::block_n));
 

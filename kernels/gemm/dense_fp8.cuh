@@ -194,6 +194,8 @@ struct GemmDenseFp8 {
         // In the shadow of the first block's products a small tile looks up where it lies; a large one has no
         // registers for it.
         constexpr bool in_shadow = Config::block_m == 64;
+        static_assert(!in_shadow || !Promotion<Config>::shifts,
+                      "which factors to read follows from the place");
         if constexpr (!in_shadow) look_up();
         for (int i = 0; i < own_blocks; ++i) {
           products.wait(ring);

@@ -59,7 +59,9 @@ constexpr int dense_fp8_block_k = 128;
 
 /// Columns of one output box of a tile of D: 128 or 64 bytes of 16-bit elements, half of it of 8-bit ones,
 /// which is also the swizzle.
-constexpr int dense_fp8_out_columns(int tile_columns) { return tile_columns % 64 == 0 ? 64 : 32; }
+constexpr int dense_fp8_out_columns(int block_n, bool gated = false) {
+  return (gated ? block_n / 2 : block_n) % 64 == 0 ? 64 : 32;
+}
 
 /// Columns of the first of two parts, in whole boxes, no fewer than the second has.
 constexpr int dense_fp8_first_part(int block_n) {

@@ -75,7 +75,7 @@ class ScalesOfD {
   i64 m_, columns_, base_;  // columns_: of scales
 };
 
-/// The general kernel: the values of `tile_rows` x `columns` of one matrix of D, from shared memory; the
+/// The general kernel: the values of `general_tile` x `columns` of one matrix of D, from shared memory; the
 /// tile, which starts at `first_row`, `first_column`, is whole blocks wide. A warp takes a row.
 template <class Config, int columns>
 class RequantTile {

@@ -20,6 +20,7 @@ template <class Config>
 __device__ __forceinline__ void multiply_skewed(const GemmDenseFp8Params& params,
                                                 const DenseFp8Shared<Config>& shared, int group) {
   static_assert(Config::accumulation == Accumulation::fast && Config::k_split == 1 && Config::stages >= 4);
+  static_assert(!gated<Config>, "parts are whole boxes of as many products");
   constexpr int first_n = dense_fp8_first_part(Config::block_n), second_n = Config::block_n - first_n;
 
   const GemmArguments& g = params.arguments;

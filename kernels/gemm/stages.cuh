@@ -61,7 +61,7 @@ struct DenseFp8Shared {
   static constexpr int readers = in_turn ? 1 : row_groups;
   static constexpr int factor_slots = in_turn ? 2 : 1;
   // Of 64 rows: four warps of 16.
-  static constexpr int out_columns = dense_fp8_out_columns(Config::block_n / (gated<Config> ? 2 : 1));
+  static constexpr int out_columns = dense_fp8_out_columns(Config::block_n, gated<Config>);
   static constexpr int out_bytes = Config::out_boxes * 64 * out_columns * 2;
   static_assert(dense_fp8_shared_bytes(Config::block_m, Config::block_n, Config::stages, Config::k_split,
                                        Config::out_boxes, out_columns, block_factors,

@@ -32,8 +32,8 @@ __device__ __forceinline__ i32 source_of_place(i32 place, i32 n) {
 }
 
 /// gate / (1 + exp(-alpha * gate)) * up, without a branch, so that the instructions of many fill each other's
-/// gaps. Comparisons that are false for NaN, so that it stays. A quotient that fp32 does not reach, but
-/// double does, is not zero to an infinite up.
+/// gaps. Comparisons that are false for NaN, so that it stays. A quotient that fp32 does not reach, or
+/// not with all its digits, but double does, is not zero to an infinite up; to a finite one it is.
 __device__ __forceinline__ float swiglu(const GemmOutput& output, float gate, float up) {
   const float limit = output.swiglu_limit;
   gate = gate > limit ? limit : gate;

@@ -35,12 +35,13 @@ struct PiecesInRegisters {
   __device__ __forceinline__ void take(int i, typename Source::Operands& to) { to = on_way[i % depth]; }
 };
 
-/// Shared memory for the operands of every thread's next pieces, `units` of 16 bytes each: at most
-/// `kilobytes`.
-template <int units_, int threads, int kilobytes>
+/// Shared memory for the operands of every thread's next pieces, `units` of 16 bytes each, of `most` that it
+/// has: at most `kilobytes`.
+template <int units_, int threads, int kilobytes, int most>
 struct alignas(16) PieceRing {
   static constexpr int units = units_;
-  static constexpr int depth = kilobytes * 1024 / (units * 16 * threads);
+  static constexpr int fitting = kilobytes * 1024 / (units * 16 * threads);
+  static constexpr int depth = fitting < most ? fitting : most;
   static_assert(depth > 0);
   Vector4 slots[depth][units][threads];
 };

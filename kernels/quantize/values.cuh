@@ -15,13 +15,14 @@ template <class Config>
 struct ValueStaging {
   static constexpr bool computed = Config::pre != Pre::none;
   static constexpr bool normalized = Config::pre == Pre::rmsnorm || Config::pre == Pre::rmsnorm_turned;
-  // Gates and ups, or x. A turned tile leaves less, and so do a table of many groups and a NormTile.
+  // Gates and ups, or x. A turned tile leaves less, and so do tables of groups, by their size, and a
+  // NormTile.
   static constexpr int ring_kilobytes = !Config::col && !normalized && Config::max_groups == 1 ? 40
                                         : Config::max_groups <= 512                            ? 20
                                         : normalized                                           ? 12
                                                                                                : 16;
-  using Ring =
-      PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads, ring_kilobytes>;
+  using Ring = PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads, ring_kilobytes,
+                         Config::rows_per_lane>;
 
   typename If<normalized, NormTile<Config>>::type norm;
   typename If<computed, Ring>::type ring;

@@ -397,7 +397,7 @@ Configuration dense_fp8_configuration(const GemmTraits& traits, const GemmTile& 
                          : 0;
   configuration.shared_bytes =
       dense_fp8_shared_bytes(tile.m, tile.n, tile.stages, tile.k_split, tile.out_boxes,
-                             dense_fp8_out_columns(tile.n / products_of_column(traits)), block_factors,
+                             dense_fp8_out_columns(tile.n, is_gated(traits)), block_factors,
                              tile.schedule == GemmTile::Schedule::in_turn);
   return configuration;
 }

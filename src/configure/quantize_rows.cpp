@@ -114,7 +114,7 @@ std::vector<Configuration> configure_quantize_rows(const Quantize& problem, cons
       add_new(all, rows(problem, profile, are_few(problem, m), transposed ? bucket(length) : length));
   };
   const std::int64_t last = std::min(n.max, longest);
-  for (std::int64_t at = std::min(n.min, longest); at < last; at = (at / step + 1) * step + 1) add(at);
+  for (std::int64_t at = std::min(n.min, longest); at < last; at = (at + step - 1) / step * step + 1) add(at);
   add(last);
   return all;
 }

@@ -187,7 +187,7 @@ void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const Gem
   const int element = static_cast<int>(size_of_element(args.d.dtype));
   const bool gated = options.epilogue != Epilogue::none;
   const std::int64_t d_columns = gated ? sizes.n / 2 : sizes.n;
-  const int out_columns = dense_fp8_out_columns(gated ? recipe.block_n / 2 : recipe.block_n);
+  const int out_columns = dense_fp8_out_columns(recipe.block_n, gated);
   // Rows past M cost as much as others: the copy engine fills them.
   const auto a_rows = static_cast<int>(std::min<std::int64_t>(recipe.block_m, ceil_div(sizes.m, 8) * 8));
   for (std::int64_t i = 0; i < sizes.batch; ++i) {

@@ -144,6 +144,16 @@ TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
         const std::string shape = layout == "row" ? "[600, " + extent + "]" : "[" + extent + ", 600]";
         return configure(with_float_scales(block, axis, shape, layout), of_profile);
       };
+      // From where another number of lanes is filled, and beside it.
+      for (const int first : {127, 128, 129, 255, 256, 257, 512, 1024, 5120}) {
+        const int last = 3 * first;
+        const auto some =
+            of(R"({"min": )" + std::to_string(first) + R"(, "max": )" + std::to_string(last) + "}", h200);
+        for (int n = first; n <= last; n += 1 + n / 300)
+          for (const Configuration& configuration : of(std::to_string(n), h200))
+            EXPECT_NE(std::find(some.begin(), some.end(), configuration), some.end())
+                << layout << " " << first << " " << n;
+      }
       const std::string lengths = R"({"min": 1, "max": 50000})";
       const auto range = of(lengths, h200);
       for (const Profile& any : profiles())
