@@ -195,7 +195,7 @@ class Comparison {
   }
   // Tensor cores cut sums off, so that a large one loses a share of itself: of the largest, much less than
   // the typical one does.
-  double share() const {
+  double cut_off() const {
     return gemm_.accumulation == Accumulation::exact  ? 1e-5
            : gemm_.accumulation == Accumulation::fast ? 1e-2
                                                       : 0x1p-10;
@@ -260,7 +260,7 @@ class Comparison {
     HostTensor sums = reference::run(whole(products), inputs_).at("d");
     for (std::size_t i = 0; i < sensitivity_.size(); ++i) {
       const double value = value_of(sums, i),
-                   magnitude = std::fabs(value) + way * std::max(furthest(i), share() * std::fabs(value));
+                   magnitude = std::fabs(value) + way * std::max(furthest(i), cut_off() * std::fabs(value));
       const auto moved = static_cast<float>(std::copysign(std::max(0.0, magnitude), value));
       std::memcpy(sums.bytes.data() + i * sizeof moved, &moved, sizeof moved);
     }
@@ -302,7 +302,7 @@ class Comparison {
     double slack = 0.0;
     for (const double sensitivity : sensitivity_)
       slack = std::max(slack, 6.0 * tolerance_ * typical_ * sensitivity);
-    if (std::fabs(have - right) <= std::max(share() * right, slack)) return {};
+    if (std::fabs(have - right) <= std::max(cut_off() * right, slack)) return {};
     return fmt::format("amax is {}, expected {}", have, right);
   }
 
