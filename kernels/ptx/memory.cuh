@@ -143,4 +143,30 @@ __device__ __forceinline__ u32 shfl(u32 value, u32 lane) {
   return result;
 }
 
+__device__ __forceinline__ float shfl(float value, u32 lane) {
+  return __uint_as_float(shfl(__float_as_uint(value), lane));
+}
+
+__device__ __forceinline__ double shfl(double value, u32 lane) {
+  double result;
+  asm volatile(
+      "{ .reg .b32 low, high;\n mov.b64 {low, high}, %1;\n"
+      " shfl.sync.idx.b32 low, low, %2, 31, 0xffffffff;\n"
+      " shfl.sync.idx.b32 high, high, %2, 31, 0xffffffff;\n mov.b64 %0, {low, high}; }"
+      : "=d"(result)
+      : "d"(value), "r"(lane));
+  return result;
+}
+
+/// Whether some lane's `condition` holds; every lane of the warp takes part.
+__device__ __forceinline__ bool any(bool condition) {
+  u32 result;
+  asm volatile(
+      "{ .reg .pred p;\n setp.ne.u32 p, %1, 0;\n vote.sync.any.pred p, p, 0xffffffff;\n"
+      " selp.u32 %0, 1, 0, p; }"
+      : "=r"(result)
+      : "r"(u32{condition}));
+  return result != 0;
+}
+
 }  // namespace mxjit::ptx

@@ -12,12 +12,10 @@ namespace mxjit {
 template <class Config>
 using StoredUnit = typename Pairs<Config::stored>::Pair[4];
 
-/// What a team tells each other, and every warp its own lanes.
+/// What a team tells each other.
 template <class Config>
 struct NormRowsStaging {
-  static constexpr int warps = Config::threads / 32;
-  double sums[Config::rows][warps];
-  double inverse[warps][Config::rows];  // of the root of the mean
+  double sums[Config::rows][Config::threads / 32];
 };
 
 /// Those of `count` elements that there are, the others zero, one after the other: this way is short.
@@ -148,15 +146,13 @@ __device__ __forceinline__ bool are_moderate(const StoredUnit<Config> (&weights)
   }
 }
 
-/// The inverse of the root of the mean of each row's squares, of which every thread has a part.
+/// The inverse of the root of the mean of a row's squares, of which every thread has a part: lane l has that
+/// of row l % rows.
 template <class Config>
-__device__ __forceinline__ void invert(const QuantizeParams& p, const RowTeam<Config>& team,
-                                       NormRowsStaging<Config>& staging, double (&sums)[Config::rows]) {
+__device__ __forceinline__ double inverse_root(const QuantizeParams& p, NormRowsStaging<Config>& staging,
+                                               double (&sums)[Config::rows]) {
   const double sum = over_team<Config>(sums, staging.sums, [](double a, double b) { return a + b; });
-  // A lane for every row; then all lanes may know.
-  if (team.lane < Config::rows)
-    staging.inverse[team.warp][team.lane] = 1.0 / sqrt(sum / static_cast<double>(p.n) + p.eps);
-  __syncwarp();
+  return 1.0 / sqrt(sum / static_cast<double>(p.n) + p.eps);
 }
 
 /// x / root * weight in bf16.
@@ -169,20 +165,20 @@ __device__ __forceinline__ u32 normalized(float x, float weight, double inverse,
 
 /// Units whose bits are in `doubtful`, exactly; outside the matrix zero, whatever the root is.
 template <class Config, class Units>
-__device__ __forceinline__ void correct(const QuantizeParams& p, const Units& units,
-                                        const NormRowsStaging<Config>& staging, u32 doubtful,
-                                        typename Units::Values& x) {
+__device__ __forceinline__ void correct(const QuantizeParams& p, const Units& units, double inverse_of_lane,
+                                        u32 doubtful, typename Units::Values& x) {
   using S = Pairs<Config::stored>;
 #pragma unroll 1
-  for (; doubtful != 0; doubtful &= doubtful - 1) {
-    const int i = __ffs(static_cast<int>(doubtful)) - 1;
+  for (; ptx::any(doubtful != 0); doubtful &= doubtful - 1) {
+    const int i = doubtful != 0 ? __ffs(static_cast<int>(doubtful)) - 1 : 0;
+    const double inverse = ptx::shfl(inverse_of_lane, static_cast<u32>(i / Units::per_row));
+    if (doubtful == 0) continue;
     const int columns = units.columns_of(i);
     StoredUnit<Config> stored, weights[1];
     load_stored<Config>(stored_at<Config>(p.x, units.row(i) * p.ld_x + units.element_of(i)), columns,
                         (p.wide & wide_x) != 0, stored);
     load_stored<Config>(stored_at<Config>(p.weight, units.element_of(i)), columns, has_wide_weights(p),
                         weights[0]);
-    const double inverse = staging.inverse[units.team.warp][i / Units::per_row];
     const bool fast = is_moderate_factor(static_cast<float>(inverse)) && are_moderate<Config>(weights);
     u32 exact[4];
 #pragma unroll
@@ -200,10 +196,11 @@ __device__ __forceinline__ void correct(const QuantizeParams& p, const Units& un
   }
 }
 
-/// A thread's units after RMSNorm. Elements outside the matrix are zero in rows inside it.
+/// A thread's units after RMSNorm, with what inverse_root gave each lane. Elements outside the matrix are
+/// zero in rows inside it.
 template <class Config, class Units>
 __device__ __forceinline__ void normalize_units(const QuantizeParams& p, const Units& units,
-                                                const NormRowsStaging<Config>& staging,
+                                                double inverse_of_lane,
                                                 const StoredUnit<Config> (&stored)[Units::count],
                                                 const StoredUnit<Config> (&weights)[Units::per_row],
                                                 typename Units::Values& x) {
@@ -213,7 +210,7 @@ __device__ __forceinline__ void normalize_units(const QuantizeParams& p, const U
   bool fast[Config::rows];
 #pragma unroll
   for (int r = 0; r < Config::rows; ++r) {
-    factors[r] = static_cast<float>(staging.inverse[units.team.warp][r]);
+    factors[r] = ptx::shfl(static_cast<float>(inverse_of_lane), static_cast<u32>(r));
     fast[r] = moderate && is_moderate_factor(factors[r]);
   }
   u32 doubtful = 0;
@@ -233,7 +230,7 @@ __device__ __forceinline__ void normalize_units(const QuantizeParams& p, const U
       }
       if (!fast[r] || middle.any()) doubtful |= 1u << i;
     }
-  correct<Config>(p, units, staging, doubtful, x);
+  correct<Config>(p, units, inverse_of_lane, doubtful, x);
 }
 
 }  // namespace mxjit

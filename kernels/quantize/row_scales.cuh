@@ -64,12 +64,10 @@ __device__ __forceinline__ void store_high(const QuantizeParams& p, const Units&
 
 // ---- a float for each row
 
-/// What a team tells each other, and every warp its own lanes.
+/// What a team tells each other.
 template <class Config>
 struct RowScaleStaging {
-  static constexpr int warps = Config::threads / 32;
-  u32 maxima[Config::rows][warps];
-  float factors[warps][Config::rows];
+  u32 maxima[Config::rows][Config::threads / 32];
 };
 
 /// The largest magnitudes of a thread's units, row by row; `most`: of earlier ones.
@@ -95,16 +93,12 @@ __device__ __forceinline__ void row_factors(const QuantizeParams& p, const RowTe
 #pragma unroll
   for (int r = 0; r < Config::rows; ++r) amax[r] = largest_of<typename RowTeam<Config>::N>(most[r]);
   const u32 largest = over_team<Config>(amax, staging.maxima, [](u32 a, u32 b) { return a > b ? a : b; });
-  if (team.lane < Config::rows) {
-    const float factor = factor_of<Config::format, Config::rounding>(largest, p.amax_cap);
-    staging.factors[team.warp][team.lane] = factor;
-    const i64 row = team.row + team.lane;
-    if (team.thread < Config::rows && row < p.m)
-      ptx::st_global(static_cast<float*>(p.s_row) + row, __float_as_uint(scale_of(factor)));
-  }
-  __syncwarp();
+  const float factor = factor_of<Config::format, Config::rounding>(largest, p.amax_cap);
+  const i64 row = team.row + team.thread;
+  if (team.thread < Config::rows && row < p.m)
+    ptx::st_global(static_cast<float*>(p.s_row) + row, __float_as_uint(scale_of(factor)));
 #pragma unroll
-  for (int r = 0; r < Config::rows; ++r) factors[r] = staging.factors[team.warp][r];
+  for (int r = 0; r < Config::rows; ++r) factors[r] = ptx::shfl(factor, static_cast<u32>(r));
 }
 
 template <class Config, class Units>
@@ -230,7 +224,7 @@ __device__ __forceinline__ void store_float_blocks(const QuantizeParams& p, cons
 #pragma unroll
   for (int i = 0; i < Units::count; ++i) {
     const u32 lane = static_cast<u32>(units.team.lane / lanes * lanes + i);
-    const float factor = __uint_as_float(ptx::shfl(__float_as_uint(own_factor), lane));
+    const float factor = ptx::shfl(own_factor, lane);
 #pragma unroll
     for (int w = 0; w < 2; ++w)
       bytes[i][w] =

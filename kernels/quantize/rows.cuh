@@ -92,6 +92,20 @@ struct QuantizeRows {
     }
   }
 
+  /// Units of x after what comes before quantization; `inverse`: inverse_root's, before RMSNorm.
+  template <class Config, class Units>
+  static __device__ __forceinline__ void load(const Params& p, const Units& units, double inverse,
+                                              typename Units::Values& to) {
+    if constexpr (Config::pre == Pre::rmsnorm) {
+      StoredUnit<Config> stored[Units::count], weights[Units::per_row];
+      load_stored_units<Config>(p, units, stored);
+      load_weights<Config>(p, units, weights);
+      normalize_units<Config>(p, units, inverse, stored, weights, to);
+    } else {
+      load_units<Config>(p, units, to);
+    }
+  }
+
   template <class Config>
   static __device__ __forceinline__ void quantize(const Params& p, RowsStaging<Config>& staging) {
     if constexpr (Config::held) {
@@ -113,8 +127,8 @@ struct QuantizeRows {
       load_weights<Config>(p, units, weights);
       double sums[Config::rows] = {};
       add_squares<Config, Units>(stored, sums);
-      invert<Config>(p, team, staging.norm, sums);
-      normalize_units<Config>(p, units, staging.norm, stored, weights, x);
+      const double inverse = inverse_root<Config>(p, staging.norm, sums);
+      normalize_units<Config>(p, units, inverse, stored, weights, x);
     } else {
       load_units<Config>(p, units, x);
     }
@@ -141,6 +155,7 @@ struct QuantizeRows {
       for (i64 at = 0; at < p.n; at += Units::count * RowTeam<Config>::threads * RowTeam<Config>::unit)
         visit(Units(p, team, at));
     };
+    double inverse = 0;
     if constexpr (Config::pre == Pre::rmsnorm) {
       double sums[1] = {};
       all_units([&](const Units& units) {
@@ -148,37 +163,27 @@ struct QuantizeRows {
         load_stored_units<Config>(p, units, stored);
         add_squares<Config, Units>(stored, sums);
       });
-      invert<Config>(p, team, staging.norm, sums);
+      inverse = inverse_root<Config>(p, staging.norm, sums);
     }
-    const auto load = [&](const Units& units, typename Units::Values& x) {
-      if constexpr (Config::pre == Pre::rmsnorm) {
-        StoredUnit<Config> stored[Units::count], weights[Units::per_row];
-        load_stored_units<Config>(p, units, stored);
-        load_weights<Config>(p, units, weights);
-        normalize_units<Config>(p, units, staging.norm, stored, weights, x);
-      } else {
-        load_units<Config>(p, units, x);
-      }
-    };
     if constexpr (Config::span == Span::row) {
       typename RowTeam<Config>::N::Pair most[1] = {};
       all_units([&](const Units& units) {
         typename Units::Values x;
-        load(units, x);
+        load<Config>(p, units, inverse, x);
         see_maxima<Config, Units>(x, most);
       });
       float factors[1];
       row_factors<Config>(p, team, staging.scales, most, factors);
       all_units([&](const Units& units) {
         typename Units::Values x;
-        load(units, x);
+        load<Config>(p, units, inverse, x);
         store_high<Config>(p, units, x);
         store_rows<Config>(p, units, factors, x);
       });
     } else {
       all_units([&](const Units& units) {
         typename Units::Values x;
-        load(units, x);
+        load<Config>(p, units, inverse, x);
         store_high<Config>(p, units, x);
         store_blocks<Config>(p, units, x);
       });

@@ -214,8 +214,11 @@ int tile_unit(const GemmTraits& traits) {
   return (wide ? 128 : 32) * products_of_column(traits);
 }
 
+// Blocks of 128 columns that share a scale, each of two products: as wide as the widest tiles are.
+bool needs_wide_tiles(const GemmTraits& traits) { return tile_unit(traits) == 256; }
+
 bool promotes(const GemmTraits& traits) {
-  return traits.accumulation != problem::Accumulation::fast || has_blocks(traits) || tile_unit(traits) == 256;
+  return traits.accumulation != problem::Accumulation::fast || has_blocks(traits) || needs_wide_tiles(traits);
 }
 
 // `halved`: both halves of a tile lie in one 128-block each.
@@ -302,8 +305,8 @@ bool dense_fp8_counts(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
 }
 
 std::span<const GemmTile> gemm_tiles(const GemmTraits& traits) {
+  if (needs_wide_tiles(traits)) return wide_tiles;
   const int unit = tile_unit(traits);
-  if (unit == 256) return wide_tiles;
   if (halves_meet_blocks(traits)) return selected_tiles<block_tiles, 64, true>;
   if (has_blocks(traits)) return tiles_by<block_tiles>(unit);
   return promotes(traits) ? tiles_by<promote_tiles>(unit) : tiles_by<fast_tiles>(unit);

@@ -149,11 +149,13 @@ std::optional<Boxes> factor_boxes(const std::optional<OperandScale>& scale, cons
 
 bool shared_in_batch(const Tensor& operand) { return operand.rank != 3 || operand.shape[0] <= 1; }
 
-GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes) {
+// For the matrices of a batch from `matrix` on.
+GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const GemmSizes& sizes,
+                     std::int64_t matrix = 0) {
   GemmOutput output{};
-  output.d_scale = static_cast<const float*>(args.d_scale.data);
   // One scale serves every row; a single row's own is the same.
   output.d_scale_stride = args.d_scale.rank == 1 && args.d_scale.shape[0] == 1 ? 0 : 1;
+  output.d_scale = reinterpret_cast<const float*>(at(args.d_scale, matrix * sizes.m * output.d_scale_stride));
   if (options.requant) {
     const OperandScale blocks{.scaling = options.requant->scaling,
                               .block = options.requant->block,
@@ -161,7 +163,7 @@ GemmOutput output_of(const GemmOptions& options, const GemmArgs& args, const Gem
     const std::int64_t columns = args.d.shape[static_cast<std::size_t>(args.d.rank) - 1];
     const ScaleStrides strides =
         scale_strides(blocks, args.d_scales, shared_in_batch(args.d), sizes.m, columns);
-    output.d_scales = args.d_scales.data;
+    output.d_scales = const_cast<char*>(at(args.d_scales, matrix * strides.batch));
     output.scale_row_stride = strides.row;
     output.scale_block_stride = strides.k;
     output.scale_batch_stride = strides.batch;
@@ -213,8 +215,9 @@ void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const Gem
       g.a_scale_boxes = 1;
     }
     // Gates' and ups' factors lie in no box.
-    if (const auto boxes = factor_boxes(options.b_scale, b_scale, b_scales, sizes.n, sizes.k, recipe.block_n);
-        boxes && !gated) {
+    if (const auto boxes =
+            gated ? std::nullopt
+                  : factor_boxes(options.b_scale, b_scale, b_scales, sizes.n, sizes.k, recipe.block_n)) {
       params.b_scale = tensor_map(api, *boxes);
       g.b_scale_boxes = 1;
     }
@@ -235,9 +238,7 @@ void launch_dense(const driver::Api& api, driver::LoadedKernel kernel, const Gem
     g.ld_b_scale = static_cast<i32>(std::max(b_scales.row, b_scales.k));
     g.alpha = args.alpha;
     g.beta = args.beta;
-    g.output = output_of(options, args, sizes);
-    if (g.output.d_scale != nullptr) g.output.d_scale += i * sizes.m * g.output.d_scale_stride;
-    g.output.d_scales = const_cast<char*>(at(args.d_scales, i * g.output.scale_batch_stride));
+    g.output = output_of(options, args, sizes, i);
     driver::launch(api, kernel, {.x = blocks}, &params, stream);
   }
 }

@@ -81,6 +81,21 @@ TEST(Emulator, ShufflesWithinAWarp) {
   }
 }
 
+TEST(Emulator, ShufflesAndVotesOfOtherTypes) {
+  Allocation memory(64);
+  run_body(
+      "const u32 lane = threadIdx.x % 32;"
+      "const float half = ptx::shfl(lane + 0.5f, (lane + 1) % 32);"
+      "const double eighth = ptx::shfl(threadIdx.x + 0.125, lane / 2);"
+      "const u32 votes = ptx::any(threadIdx.x == 40) + 2 * ptx::any(lane == 31) + 4 * ptx::any(lane == 32);"
+      "ptx::st_global(p.out + threadIdx.x, u32(1000 * half) * 1000000 + u32(eighth * 8) * 100 + votes);",
+      memory.values.data(), 0, {.threads = 64});
+  for (unsigned i = 0; i < 64; ++i) {
+    const unsigned lane = i % 32, half = (lane + 1) % 32 * 1000 + 500, eighth = (i - lane + lane / 2) * 8 + 1;
+    EXPECT_EQ(memory.values[i], half * 1000000 + eighth * 100 + (i < 32 ? 2 : 3)) << i;
+  }
+}
+
 TEST(Emulator, BarriersOrderSharedMemory) {
   Allocation memory(256);
   run_body(

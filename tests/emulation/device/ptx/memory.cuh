@@ -71,5 +71,19 @@ inline u32 shfl_up(u32 value, u32 distance) {
   return emulation::exchange("shfl.up", value)[lane >= distance ? lane - distance : lane];
 }
 inline u32 shfl(u32 value, u32 lane) { return emulation::exchange("shfl.idx", value)[lane % 32]; }
+inline float shfl(float value, u32 lane) {
+  return __builtin_bit_cast(float, shfl(__builtin_bit_cast(u32, value), lane));
+}
+inline double shfl(double value, u32 lane) {
+  const u64 bits = __builtin_bit_cast(u64, value);
+  const u64 low = shfl(static_cast<u32>(bits), lane), high = shfl(static_cast<u32>(bits >> 32), lane);
+  return __builtin_bit_cast(double, high << 32 | low);
+}
+inline bool any(bool condition) {
+  const auto all = emulation::exchange("vote.any", u32{condition});
+  bool found = false;
+  for (u32 lane = 0; lane < 32; ++lane) found = found || all[lane] != 0;
+  return found;
+}
 
 }  // namespace mxjit::ptx
