@@ -281,7 +281,7 @@ struct QuantizeFp32 {
                                                           const Pair (&x)[Config::rows_per_lane][4],
                                                           int group, Staging<Config>& staging) {
     static_assert(Config::rows_per_lane == 16 && Config::warps_n == 1, "a lane has a chunk of every column");
-    const int column = lane.column_in_tile, chunk = lane.row_in_tile / 16;
+    const int column = lane.column_in_tile, row = lane.row_in_tile;
     float factors[lane_columns];
     if constexpr (!one_factor<Config>) read_factors(&staging.col_factors.of[column], factors);
 #pragma unroll
@@ -298,8 +298,8 @@ struct QuantizeFp32 {
       } else {
         column_bytes<Config>(x, w, factor_low, factor_high, low, high);
       }
-      staging.turned.put(column + 2 * w, chunk, {low[0], low[1], low[2], low[3]});
-      staging.turned.put(column + 2 * w + 1, chunk, {high[0], high[1], high[2], high[3]});
+      staging.turned.put(column + 2 * w, row, low);
+      staging.turned.put(column + 2 * w + 1, row, high);
     }
   }
 

@@ -11,7 +11,7 @@ namespace mxjit {
 template <class Config>
 struct MaximaExchange {
   using Pair = typename Pairs<Config::input>::Pair;
-  Pair pairs[Config::warps_m][panel_columns / 2];
+  Pair pairs[Config::warps_m][Lane<Config>::panel_columns / 2];
 };
 
 /// The larger of both halves, in both halves.
@@ -49,6 +49,7 @@ __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
                                            Pair (&maxima)[Config::rows_per_lane / 2]) {
   using N = Pairs<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
+  static_assert(Config::lanes_across == 16 || (!tall && Config::block_columns == 32), "a panel has more");
 #pragma unroll
   for (int i = 0; i < Config::rows_per_lane / 2; ++i) {
     const Pair(&a)[4] = x[2 * i];
@@ -101,7 +102,8 @@ __device__ __forceinline__ void tile_column_maxima(const Lane<Config>& lane,
     if (lane.index < 16) exchange.pairs[lane.warp_m][lane.index * 4 + w] = maxima[w];
   }
   __syncthreads();
-  for (int column = static_cast<int>(threadIdx.x); column < panel_columns; column += Config::threads) {
+  constexpr int columns = Lane<Config>::panel_columns;
+  for (int column = static_cast<int>(threadIdx.x); column < columns; column += Config::threads) {
     Pair most = exchange.pairs[0][column / 2];
     for (int warp = 1; warp < Config::warps_m; ++warp)
       most = N::max_abs(most, exchange.pairs[warp][column / 2]);
@@ -116,10 +118,14 @@ __device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
                                               Pair (&maxima)[4]) {
   using N = Pairs<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
+  static_assert(Config::lanes_across == 16 || (!tall && Config::block_columns == 32), "a panel has more");
   lane_column_maxima<Config>(x, maxima);
   if constexpr (!tall) {
 #pragma unroll
-    for (int w = 0; w < 4; ++w) maxima[w] = across_lanes<N>(maxima[w], 16);
+    for (int w = 0; w < 4; ++w)
+#pragma unroll
+      for (u32 mask = Config::lanes_across; mask < 32; mask *= 2)
+        maxima[w] = across_lanes<N>(maxima[w], mask);
   } else {
     Pair most = N::max_abs(N::max_abs(maxima[0], maxima[1]), N::max_abs(maxima[2], maxima[3]));
     most = across_lanes<N>(across_lanes<N>(across_lanes<N>(both<N>(most), 16), 1), 2);

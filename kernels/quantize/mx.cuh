@@ -1,7 +1,7 @@
 // MX quantization of a matrix along its rows, down its columns, or both, reading it once.
 //
 // A thread block owns a tile of warps_m x warps_n panels, which stay in the warps' registers. A block along a
-// row is four lanes; a block down a column is the rows of a lane and of its partner 16 lanes away. Row data
+// row is four lanes; a block down a column is the rows of a panel's lanes above each other. Row data
 // leaves from the registers. Column data is turned through shared memory, so that it leaves in runs as long
 // as the tile is high, and so do the codes of both axes. Elements outside the matrix count as zero: their
 // code is 0, which is also what pads blocked scales.
@@ -64,8 +64,8 @@ struct QuantizeMx {
                        lane.tile_column / Config::block_columns,
                        (p.wide & wide_s_row) != 0};
       for (int band = 0; band < bands; ++band, s.row += 128) {
-        store_axis_codes<Config, !Config::groups_turned, Config::warps_n>(p, lane, staging,
-                                                                          staging.row_codes[band], s);
+        store_axis_codes<Config, !Config::groups_turned, RowCodes<Config>>(p, lane, staging,
+                                                                           staging.row_codes[band], s);
       }
     }
     if constexpr (Config::col) {
@@ -79,7 +79,8 @@ struct QuantizeMx {
                              lane.tile_column,
                              lane.tile_row / Config::block_columns,
                              (p.wide & wide_s_col) != 0};
-      store_axis_codes<Config, Config::groups_turned, bands>(p, lane, staging, staging.col_codes, s);
+      store_axis_codes<Config, Config::groups_turned, ColCodes<Config>>(p, lane, staging, staging.col_codes,
+                                                                        s);
     }
   }
 
@@ -96,8 +97,21 @@ struct QuantizeMx {
   static constexpr bool places_k = blocked_groups<Config> &&
                                    (Config::groups_turned ? Config::row : Config::col);
 
-  /// `count` tiles of codes of one axis; `along_m`: its rows are those that groups divide.
-  template <class Config, bool along_m, int count>
+  /// What a thread block has of one axis: `count` tiles of codes beside each other, `rows` rows and `blocks`
+  /// blocks of each.
+  template <class Config>
+  struct RowCodes {
+    static constexpr int count = Config::warps_n, rows = MxStaging<Config>::band_rows;
+    static constexpr int blocks = Lane<Config>::panel_columns / Config::block_columns;
+  };
+  template <class Config>
+  struct ColCodes {
+    static constexpr int count = MxStaging<Config>::bands, rows = Lane<Config>::tile_columns;
+    static constexpr int blocks = MxStaging<Config>::band_rows / Config::block_columns;
+  };
+
+  /// The codes of one axis; `along_m`: its rows are those that groups divide.
+  template <class Config, bool along_m, class Codes>
   static __device__ __forceinline__ void store_axis_codes(const Params& p, const Lane<Config>& lane,
                                                           const Staging<Config>& staging,
                                                           const CodeTile* tiles, const ScaleMatrix& s) {
@@ -110,7 +124,7 @@ struct QuantizeMx {
       store_grouped_col_codes<Config::block_columns, Config::threads>(staging.groups, tiles[0], s, p.groups,
                                                                       number_of(p, lane));
     } else {
-      store_codes<Config, count>(tiles, s);
+      store_codes<Config, Codes>(tiles, s);
     }
   }
 
@@ -131,16 +145,21 @@ struct QuantizeMx {
             tiles_m * p.tiles_n};
   }
 
-  template <class Config, int count>
+  template <class Config, class Codes>
   static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {
-    constexpr int blocks_across = panel_columns / Config::block_columns;
-    constexpr int rows = Lane<Config>::tile_rows < 128 ? Lane<Config>::tile_rows : 128;
-    if (s.row >= s.rows) return;
+    constexpr int rows = Codes::rows, count = Codes::count, blocks = Codes::blocks;
     if constexpr (Config::scale_layout == ScaleLayout::blocked) {
-      static_assert(rows == 128, "a blocked tile has 128 rows");
-      store_blocked_codes<blocks_across, count, Config::threads>(tiles, s);
+      // As far as the padding goes, which the grid covers.
+      if (s.row >= ceil_div(s.rows, 128) * 128 || s.block >= s.blocks) return;
+      if constexpr (rows == 128) {
+        store_blocked_codes<blocks, count, Config::threads>(tiles, s);
+      } else {
+        static_assert(rows == 32 && blocks == 4 && count == 1, "a quarter of a blocked tile");
+        store_blocked_rows<Config::threads>(tiles[0], s);
+      }
     } else {
-      store_plain_codes<Config::block_rows, blocks_across, count, rows, Config::threads>(tiles, s);
+      if (s.row >= s.rows) return;
+      store_plain_codes<Config::block_rows, blocks, count, rows, Config::threads>(tiles, s);
     }
   }
 
@@ -157,7 +176,7 @@ struct QuantizeMx {
       return N::template scales<Config::format, Config::rounding>(amax);
     };
     RowBytes<Config> bytes(p, lane);
-    u32 kept[pairs / 4];  // the four lanes of a block keep the codes of a quarter of the rows each
+    u32 kept[(pairs + 3) / 4];  // the four lanes of a block keep the codes of a pair of rows in turn
 #pragma unroll
     for (int i = 0; i < pairs; ++i) {
       const auto scales = scales_of(maxima[Config::block_rows > 1 ? 0 : i]);
@@ -171,10 +190,11 @@ struct QuantizeMx {
                                r % 2 == 0 ? N::splat_low(scales.factors) : N::splat_high(scales.factors));
     });
     CodeTile& codes = staging.row_codes[lane.row_in_tile / 128][lane.warp_n];
-    const int block = lane.index % 16 / 4 * 32 / Config::block_columns;
+    const int block = lane.index % Lane<Config>::across / 4 * 32 / Config::block_columns;
 #pragma unroll
-    for (int i = 0; i < pairs / 4; ++i) {
+    for (int i = 0; i < (pairs + 3) / 4; ++i) {
       const int r = 2 * (4 * i + lane.index % 4), row = lane.row_in_tile % 128 + r;
+      if (pairs % 4 != 0 && r >= Config::rows_per_lane) continue;
       // Rows below the matrix share a tall block with rows inside it, but pad with 0.
       codes.set(row, block, r < lane.rows ? kept[i] : 0);
       codes.set(row + 1, block, r + 1 < lane.rows ? kept[i] >> 16 : 0);
@@ -195,22 +215,24 @@ struct QuantizeMx {
                                                           const Pair (&x)[Config::rows_per_lane][4],
                                                           Staging<Config>& staging) {
     using N = Numbers<Config::input>;
-    static_assert(Config::rows_per_lane == 16 && Config::warps_n == 1, "a panel is as high as a block");
+    static_assert(Lane<Config>::panel_rows == 32 && Config::warps_n == 1, "a panel is as high as a block");
+    constexpr int words = Config::rows_per_lane / 4;
     Pair maxima[4];
     column_maxima<Config>(lane, x, staging.exchange, maxima);
     const int block = lane.row_in_tile % 128 / Config::block_columns;
     CodeTile& codes = staging.col_codes[lane.row_in_tile / 128];
-    const int column = lane.column_in_tile, chunk = lane.row_in_tile / 16;
+    const int column = lane.column_in_tile, row = lane.row_in_tile;
+    const int below = lane.index / Lane<Config>::across, odd = below % 2;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const auto scales = N::template scales<Config::format, Config::rounding>(maxima[w]);
-      // The upper half of the lanes sets the codes of the odd columns.
-      const int odd = lane.index / 16, own = 2 * w + odd;
+      // Of two lanes below each other one sets the even column's code, one the odd one's.
+      const int own = 2 * w + odd;
       const u32 code = own < lane.columns ? scales.codes >> 16 * odd : 0;
-      codes.set(column + own, block, code);
-      u32 low[4], high[4];  // 16 bytes of the even and of the odd column
+      if (Lane<Config>::below == 2 || below / 2 == w) codes.set(column + own, block, code);
+      u32 low[words], high[words];  // bytes of the even and of the odd column
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < words; ++i) {
         const Floats a = N::scaled(x[4 * i][w], scales.factors),
                      b = N::scaled(x[4 * i + 1][w], scales.factors);
         const Floats c = N::scaled(x[4 * i + 2][w], scales.factors),
@@ -218,8 +240,8 @@ struct QuantizeMx {
         low[i] = pack4<Config::format>(a.low, b.low, c.low, d.low);
         high[i] = pack4<Config::format>(a.high, b.high, c.high, d.high);
       }
-      staging.turned.put(column + 2 * w, chunk, {low[0], low[1], low[2], low[3]});
-      staging.turned.put(column + 2 * w + 1, chunk, {high[0], high[1], high[2], high[3]});
+      staging.turned.put(column + 2 * w, row, low);
+      staging.turned.put(column + 2 * w + 1, row, high);
     }
   }
 };

@@ -60,6 +60,22 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
   }
 }
 
+/// Blocked: codes of 32 rows, four blocks of each; of a tile that other thread blocks have the rest of.
+template <int threads>
+__device__ __forceinline__ void store_blocked_rows(const CodeTile& tile, const ScaleMatrix& s) {
+  const i64 tiles_across = (s.blocks + 3) / 4;
+  u8* const to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512 + s.row % 128 / 32 * 4;
+#pragma unroll 1
+  for (int row = static_cast<int>(threadIdx.x); row < 32; row += threads) {
+    const u32 codes = tile.codes(row);
+    if (s.wide) {
+      ptx::st_global(to + row * 16, codes);
+    } else {
+      for (int b = 0; b < 4; ++b) ptx::st_global(to + row * 16 + b, static_cast<u8>(codes >> 8 * b));
+    }
+  }
+}
+
 /// Plain: one code a block, `count` tiles side by side, `tile_rows` rows of each.
 template <int block_rows, int blocks_across, int count, int tile_rows, int threads>
 __device__ __forceinline__ void store_plain_codes(const CodeTile* tiles, const ScaleMatrix& s) {

@@ -14,6 +14,7 @@ namespace mxjit {
 template <class Config>
 struct MxStaging {
   static constexpr int bands = (Lane<Config>::tile_rows + 127) / 128;  // of rows, as high as a code tile
+  static constexpr int band_rows = Lane<Config>::tile_rows / bands;
   static constexpr bool exchanges = Config::block_rows == 128 || Config::block_columns == 128;
 
   ValueStaging<Config> values;

@@ -1,5 +1,6 @@
-// A warp's panel: 2 * rows_per_lane rows by 128 columns. Lane l holds 8 columns of rows_per_lane consecutive
-// rows, the lower 16 lanes the upper half of the rows.
+// A warp's panel. Lane l holds 8 columns of rows_per_lane consecutive rows; lanes_across lanes lie beside
+// each other, the next ones below them. Usually there are 16 across, and a panel has 2 * rows_per_lane rows
+// by 128 columns.
 #pragma once
 
 #include "ptx/memory.cuh"
@@ -9,13 +10,13 @@
 
 namespace mxjit {
 
-inline constexpr int panel_columns = 128;
 inline constexpr int lane_columns = 8;
 
 /// Where this lane's elements lie. A tile is warps_m x warps_n panels.
 template <class Config>
 struct Lane {
-  static constexpr int panel_rows = 2 * Config::rows_per_lane;
+  static constexpr int across = Config::lanes_across, below = 32 / across;
+  static constexpr int panel_rows = below * Config::rows_per_lane, panel_columns = across * lane_columns;
   static constexpr int tile_rows = Config::warps_m * panel_rows;
   static constexpr int tile_columns = Config::warps_n * panel_columns;
 
@@ -35,8 +36,8 @@ struct Lane {
     warp_n = warp % Config::warps_n;
     tile_row = i64{tile_m} * tile_rows;
     tile_column = i64{tile_n} * tile_columns;
-    row_in_tile = warp_m * panel_rows + index / 16 * Config::rows_per_lane;
-    column_in_tile = warp_n * panel_columns + index % 16 * lane_columns;
+    row_in_tile = warp_m * panel_rows + index / across * Config::rows_per_lane;
+    column_in_tile = warp_n * panel_columns + index % across * lane_columns;
     row = tile_row + row_in_tile;
     column = tile_column + column_in_tile;
     rows = clamp(p.m - row, Config::rows_per_lane);

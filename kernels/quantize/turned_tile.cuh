@@ -1,5 +1,5 @@
-// A tile of FP8 bytes, turned in shared memory: lanes put in runs of 16 rows of one column, and every column
-// leaves as one run.
+// A tile of FP8 bytes, turned in shared memory: lanes put in runs of 16 rows of one column, or of 4, and
+// every column leaves as one run.
 #pragma once
 
 #include "ptx/memory.cuh"
@@ -18,8 +18,11 @@ struct alignas(16) TurnedTile {
   static __device__ __forceinline__ int offset(int column, int chunk) {
     return column * rows + (chunk ^ column / 8 % 8) * 16;
   }
-  __device__ __forceinline__ void put(int column, int chunk, Vector4 v) {
-    *reinterpret_cast<Vector4*>(bytes + offset(column, chunk)) = v;
+  __device__ __forceinline__ void put(int column, int row, const u32 (&v)[4]) {
+    *reinterpret_cast<Vector4*>(bytes + offset(column, row / 16)) = {v[0], v[1], v[2], v[3]};
+  }
+  __device__ __forceinline__ void put(int column, int row, const u32 (&v)[1]) {
+    *reinterpret_cast<u32*>(bytes + offset(column, row / 16) + row % 16) = v[0];
   }
 
   /// Writes the tile as rows of `to`, `pitch` bytes apart: `columns_left` rows of `rows_left` bytes, no more

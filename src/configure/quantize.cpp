@@ -18,6 +18,17 @@ bool places_groups(const problem::Quantize& problem) {
   return problem.groups && problem.recipe.scale_layout == ScaleLayout::blocked;
 }
 
+// Where tiles of 128 x 128 would leave most multiprocessors without work, narrow ones of short lanes do not.
+// `m` and `n` are those of the smallest problem, or of a bucket.
+bool takes_small_tiles(const problem::Quantize& problem, std::int64_t m, std::int64_t n) {
+  constexpr std::int64_t most = 128;
+  if (!is_block(problem.recipe.block, 1, 32) || places_groups(problem)) return false;
+  if (problem.input.shape.size() != 2) return false;  // how many experts there are is not known here
+  return std::max<std::int64_t>(bucket(m) / 128, 1) * std::max<std::int64_t>(bucket(n) / 128, 1) <= most;
+}
+
+constexpr TileGeometry small_tiles = {4, 4, 1, 4, 4};
+
 TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
   const bool tall = problem.recipe.block.rows > 1 || places_groups(problem);
   const bool computed = is_computed(problem);
@@ -88,15 +99,19 @@ std::vector<Configuration> configure_quantize(const problem::Quantize& problem, 
   const auto add = [&](const TileGeometry& geometry) {
     add_new(all, configuration_of(problem, matrix, geometry));
   };
+  if (takes_small_tiles(problem, matrix.m.min, matrix.n.min)) add(small_tiles);
+  if (takes_small_tiles(problem, matrix.m.max, matrix.n.max)) return all;
   if (!matrix.col) {
     for (const std::int64_t n : row_lengths(matrix.n, problem.input_layout == InputLayout::col))
       add(row_geometry(problem, n));
     return all;
   }
-  // Inside a bucket of m the choice changes once along n: both ends tell.
+  // Inside a bucket of m the choice changes once more along n: where small tiles end, and at the end.
   for (std::int64_t m = bucket(matrix.m.min); m <= bucket(matrix.m.max); m *= 2) {
-    for (const std::int64_t n : {bucket(matrix.n.min), bucket(matrix.n.max)})
-      add(col_geometry(problem, profile, m, n));
+    std::int64_t n = bucket(matrix.n.min);
+    while (n < bucket(matrix.n.max) && takes_small_tiles(problem, m, n)) n *= 2;
+    for (const std::int64_t of : {n, bucket(matrix.n.max)})
+      if (!takes_small_tiles(problem, m, of)) add(col_geometry(problem, profile, m, of));
   }
   return all;
 }

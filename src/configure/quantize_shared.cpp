@@ -43,6 +43,7 @@ void add_constants(Configuration& configuration, const problem::Quantize& proble
 
 void add_constants(Configuration& configuration, const TileGeometry& geometry) {
   configuration.constants["rows_per_lane"] = geometry.rows_per_lane;
+  configuration.constants["lanes_across"] = geometry.lanes_across;
   configuration.constants["warps_m"] = geometry.warps_m;
   configuration.constants["warps_n"] = geometry.warps_n;
   configuration.threads = static_cast<int>(32 * geometry.warps_m * geometry.warps_n);

@@ -36,6 +36,8 @@ struct TileGeometry {
   std::int64_t warps_m;
   std::int64_t warps_n;
   int min_blocks;
+  std::int64_t lanes_across = 16;
+  friend auto operator<=>(const TileGeometry&, const TileGeometry&) = default;
 };
 
 /// What is quantized is computed first.

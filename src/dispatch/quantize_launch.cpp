@@ -198,8 +198,10 @@ QuantizeRecipe quantize_recipe(const Configuration& configuration, const Quantiz
     if (std::get<std::string>(configuration.constants.at("input")) == "Input::fp32") recipe.q_row_bytes = 4;
     return recipe;
   }
-  recipe.tile_rows = 2 * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
-  recipe.tile_columns = 128 * number(configuration, "warps_n");
+  const std::int64_t lanes_across = number(configuration, "lanes_across");
+  recipe.tile_rows =
+      32 / lanes_across * number(configuration, "rows_per_lane") * number(configuration, "warps_m");
+  recipe.tile_columns = 8 * lanes_across * number(configuration, "warps_n");
   // Columns alone are written in the longest runs by narrow strips; rows want the strip as wide as they are.
   constexpr std::int64_t whole_row = std::int64_t{1} << 30;
   recipe.strip = flag(configuration, "row") ? whole_row : 2;
@@ -240,7 +242,10 @@ void launch_quantize(const driver::Api& api, driver::LoadedKernel kernel, const 
     return;
   }
   const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows);
-  const std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);
+  std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);
+  // Narrow tiles, too, cover the columns' padded codes.
+  if (recipe.blocked && recipe.tile_columns < 128)
+    tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), 128) * (128 / recipe.tile_columns);
   // Thread blocks that take numbers, and count in a workspace.
   const auto launch_counting = [&](std::int64_t count) {
     if (count > std::numeric_limits<std::int32_t>::max())
