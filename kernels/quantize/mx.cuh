@@ -101,8 +101,8 @@ struct QuantizeMx {
   /// blocks of each.
   template <class Config>
   struct RowCodes {
-    static constexpr int count = Config::warps_n, rows = MxStaging<Config>::band_rows;
-    static constexpr int blocks = Lane<Config>::panel_columns / Config::block_columns;
+    static constexpr int count = MxStaging<Config>::panels, rows = MxStaging<Config>::band_rows;
+    static constexpr int blocks = Lane<Config>::tile_columns / count / Config::block_columns;
   };
   template <class Config>
   struct ColCodes {
@@ -189,8 +189,8 @@ struct QuantizeMx {
       return row_bytes<Config>(row,
                                r % 2 == 0 ? N::splat_low(scales.factors) : N::splat_high(scales.factors));
     });
-    CodeTile& codes = staging.row_codes[lane.row_in_tile / 128][lane.warp_n];
-    const int block = lane.index % Lane<Config>::across / 4 * 32 / Config::block_columns;
+    CodeTile& codes = staging.row_codes[lane.row_in_tile / 128][lane.column_in_tile / 128];
+    const int block = lane.column_in_tile % 128 / Config::block_columns;
 #pragma unroll
     for (int i = 0; i < (pairs + 3) / 4; ++i) {
       const int r = 2 * (4 * i + lane.index % 4), row = lane.row_in_tile % 128 + r;
@@ -215,7 +215,8 @@ struct QuantizeMx {
                                                           const Pair (&x)[Config::rows_per_lane][4],
                                                           Staging<Config>& staging) {
     using N = Numbers<Config::input>;
-    static_assert(Lane<Config>::panel_rows == 32 && Config::warps_n == 1, "a panel is as high as a block");
+    static_assert(Lane<Config>::panel_rows == 32, "a panel is as high as a block");
+    static_assert(Lane<Config>::tile_columns <= 128, "as wide as a tile of codes");
     constexpr int words = Config::rows_per_lane / 4;
     Pair maxima[4];
     column_maxima<Config>(lane, x, staging.exchange, maxima);

@@ -18,7 +18,8 @@ struct MxStaging {
   static constexpr bool exchanges = Config::block_rows == 128 || Config::block_columns == 128;
 
   ValueStaging<Config> values;
-  CodeTile row_codes[Config::row ? bands : 1][Config::warps_n];
+  static constexpr int panels = (Lane<Config>::tile_columns + 127) / 128;  // as wide as a code tile
+  CodeTile row_codes[Config::row ? bands : 1][panels];
   CodeTile col_codes[bands];
   typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
   typename If<exchanges, MaximaExchange<Config>>::type exchange;

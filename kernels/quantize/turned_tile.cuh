@@ -9,13 +9,14 @@ namespace mxjit {
 template <int rows, int columns>
 struct alignas(16) TurnedTile {
   static constexpr int chunks = rows / 16;  // 16-byte pieces of a column
-  static_assert(chunks % 8 == 0, "columns of 128 bytes meet every bank");
+  static_assert(chunks % 8 == 0 || chunks == 2, "columns of 128 bytes meet every bank, or four of 32");
 
   u8 bytes[columns * rows];
 
   // Eight lanes that put the same chunk of columns 8 apart, and eight that take neighbouring chunks of one
-  // column, all meet different banks.
+  // column, all meet different banks. Short columns lie beside those 8 apart.
   static __device__ __forceinline__ int offset(int column, int chunk) {
+    if (chunks == 2) return (column % 8 * (columns / 8) + column / 8) * rows + chunk * 16;
     return column * rows + (chunk ^ column / 8 % 8) * 16;
   }
   __device__ __forceinline__ void put(int column, int row, const u32 (&v)[4]) {

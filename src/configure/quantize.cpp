@@ -18,16 +18,25 @@ bool places_groups(const problem::Quantize& problem) {
   return problem.groups && problem.recipe.scale_layout == ScaleLayout::blocked;
 }
 
-// Where tiles of 128 x 128 would leave most multiprocessors without work, narrow ones of short lanes do not.
-// `m` and `n` are those of the smallest problem, or of a bucket.
+// Where tiles of 128 x 128 would leave multiprocessors without work, or each with little, small ones of short
+// lanes do not: 128 x 32 of blocked codes, of which one tile has four runs, 32 x 128 of plain ones, where a
+// row has a run of four.
 bool takes_small_tiles(const problem::Quantize& problem, std::int64_t m, std::int64_t n) {
-  constexpr std::int64_t most = 128;
   if (!is_block(problem.recipe.block, 1, 32) || places_groups(problem)) return false;
   if (problem.input.shape.size() != 2) return false;  // how many experts there are is not known here
+  const bool slow = is_computed(problem) || matrix_in_memory(problem).col;
+  const std::int64_t most = slow ? 512 : 64;
   return std::max<std::int64_t>(bucket(m) / 128, 1) * std::max<std::int64_t>(bucket(n) / 128, 1) <= most;
 }
 
-constexpr TileGeometry small_tiles = {4, 4, 1, 4, 4};
+TileGeometry small_geometry(const problem::Quantize& problem) {
+  const bool blocked = problem.recipe.scale_layout == ScaleLayout::blocked;
+  return {.rows_per_lane = 4,
+          .warps_m = blocked ? 4 : 1,
+          .warps_n = blocked ? 1 : 4,
+          .min_blocks = 4,
+          .lanes_across = 4};
+}
 
 TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
   const bool tall = problem.recipe.block.rows > 1 || places_groups(problem);
@@ -99,7 +108,7 @@ std::vector<Configuration> configure_quantize(const problem::Quantize& problem, 
   const auto add = [&](const TileGeometry& geometry) {
     add_new(all, configuration_of(problem, matrix, geometry));
   };
-  if (takes_small_tiles(problem, matrix.m.min, matrix.n.min)) add(small_tiles);
+  if (takes_small_tiles(problem, matrix.m.min, matrix.n.min)) add(small_geometry(problem));
   if (takes_small_tiles(problem, matrix.m.max, matrix.n.max)) return all;
   if (!matrix.col) {
     for (const std::int64_t n : row_lengths(matrix.n, problem.input_layout == InputLayout::col))
