@@ -149,13 +149,11 @@ struct QuantizeMx {
   static __device__ __forceinline__ void store_codes(const CodeTile* tiles, const ScaleMatrix& s) {
     constexpr int rows = Codes::rows, count = Codes::count, blocks = Codes::blocks;
     if constexpr (Config::scale_layout == ScaleLayout::blocked) {
-      // As far as the padding goes, which the grid covers.
-      if (s.row >= ceil_div(s.rows, 128) * 128 || s.block >= s.blocks) return;
-      if constexpr (rows == 128) {
-        store_blocked_codes<blocks, count, Config::threads>(tiles, s);
+      if constexpr (rows == 128 && (blocks == 4 || Config::block_columns == 128)) {
+        if (s.row < s.rows) store_blocked_codes<blocks, count, Config::threads>(tiles, s);
       } else {
-        static_assert(rows == 32 && blocks == 4 && count == 1, "a quarter of a blocked tile");
-        store_blocked_rows<Config::threads>(tiles[0], s);
+        static_assert(count == 1, "a part of a tile");
+        store_blocked_part<rows, blocks, Config::threads>(tiles[0], s);
       }
     } else {
       if (s.row >= s.rows) return;
@@ -230,7 +228,7 @@ struct QuantizeMx {
       // Of two lanes below each other one sets the even column's code, one the odd one's.
       const int own = 2 * w + odd;
       const u32 code = own < lane.columns ? scales.codes >> 16 * odd : 0;
-      if (Lane<Config>::below == 2 || below / 2 == w) codes.set(column + own, block, code);
+      if (w % (Lane<Config>::below / 2) == below / 2) codes.set(column + own, block, code);
       u32 low[words], high[words];  // bytes of the even and of the odd column
 #pragma unroll
       for (int i = 0; i < words; ++i) {

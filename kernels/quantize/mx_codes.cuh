@@ -30,6 +30,18 @@ struct ScaleMatrix {
   bool wide;         // plain: base and pitch are multiples of 4 bytes; blocked: the base is one of 16
 };
 
+/// The first `count` codes of a run of 1, 2 or 4; all at once where it is whole and `wide`.
+template <int run>
+__device__ __forceinline__ void store_run(u8* to, u32 codes, bool wide, i64 count) {
+  if (wide && run <= count) {
+    if constexpr (run == 1) ptx::st_global(to, static_cast<u8>(codes));
+    if constexpr (run == 2) ptx::st_global(to, static_cast<u16>(codes));
+    if constexpr (run == 4) ptx::st_global(to, codes);
+  } else {
+    for (int b = 0; b < run && b < count; ++b) ptx::st_global(to + b, static_cast<u8>(codes >> 8 * b));
+  }
+}
+
 /// Blocked: `count` tiles side by side. A tile has four blocks, or one where a block is as long as the tile.
 template <int blocks_across, int count, int threads>
 __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const ScaleMatrix& s) {
@@ -60,20 +72,16 @@ __device__ __forceinline__ void store_blocked_codes(const CodeTile* tiles, const
   }
 }
 
-/// Blocked: codes of 32 rows, four blocks of each; of a tile that other thread blocks have the rest of.
-template <int threads>
-__device__ __forceinline__ void store_blocked_rows(const CodeTile& tile, const ScaleMatrix& s) {
+/// Blocked: `rows` x `blocks` of a tile that other thread blocks have the rest of, its padding, too.
+template <int rows, int blocks, int threads>
+__device__ __forceinline__ void store_blocked_part(const CodeTile& tile, const ScaleMatrix& s) {
   const i64 tiles_across = (s.blocks + 3) / 4;
-  u8* const to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512 + s.row % 128 / 32 * 4;
+  if (s.row >= (s.rows + 127) / 128 * 128 || s.block >= 4 * tiles_across) return;
+  u8* const to = s.data + (s.row / 128 * tiles_across + s.block / 4) * 512 +
+                 CodeTile::word(static_cast<int>(s.row % 128)) * 4 + s.block % 4;
 #pragma unroll 1
-  for (int row = static_cast<int>(threadIdx.x); row < 32; row += threads) {
-    const u32 codes = tile.codes(row);
-    if (s.wide) {
-      ptx::st_global(to + row * 16, codes);
-    } else {
-      for (int b = 0; b < 4; ++b) ptx::st_global(to + row * 16 + b, static_cast<u8>(codes >> 8 * b));
-    }
-  }
+  for (int row = static_cast<int>(threadIdx.x); row < rows; row += threads)
+    store_run<blocks>(to + CodeTile::word(row) * 4, tile.codes(row), s.wide, blocks);
 }
 
 /// Plain: one code a block, `count` tiles side by side, `tile_rows` rows of each.
@@ -87,14 +95,7 @@ __device__ __forceinline__ void store_plain_codes(const CodeTile* tiles, const S
     if (s.row + row >= s.rows || block >= s.blocks) continue;
     const u32 codes = tiles[tile].codes(row);
     u8* to = s.data + (s.row + row) / block_rows * s.pitch + block;
-    if constexpr (blocks_across == 1) {
-      ptx::st_global(to, static_cast<u8>(codes));
-    } else if (s.wide && block + 4 <= s.blocks) {
-      ptx::st_global(to, codes);
-    } else {
-      for (int b = 0; b < 4 && block + b < s.blocks; ++b)
-        ptx::st_global(to + b, static_cast<u8>(codes >> 8 * b));
-    }
+    store_run<blocks_across>(to, codes, s.wide || blocks_across == 1, s.blocks - block);
   }
 }
 

@@ -21,9 +21,11 @@ struct NormSums {
   template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>&) {
     using S = Pairs<Config::stored>;
+    constexpr int across = Config::lanes_across;
     typename S::Pair x[Config::rows_per_lane][4];
     load_panel<Config>(p, lane, x);
     if constexpr (Config::pre == Pre::rmsnorm) {
+      static_assert(Config::rows_per_lane <= across);
       double mine = 0;  // all lanes beside each other know all sums; every lane adds one
 #pragma unroll
       for (int r = 0; r < Config::rows_per_lane; ++r) {
@@ -34,10 +36,10 @@ struct NormSums {
           sum += square(wide.low) + square(wide.high);
         }
 #pragma unroll
-        for (u32 mask = 1; mask < 16; mask *= 2) sum += ptx::shfl_xor(sum, mask);
-        if (lane.index % 16 == r) mine = sum;
+        for (u32 mask = 1; mask < across; mask *= 2) sum += ptx::shfl_xor(sum, mask);
+        if (lane.index % across == r) mine = sum;
       }
-      if (lane.index % 16 < lane.rows) atomicAdd(p.sums + lane.row + lane.index % 16, mine);
+      if (lane.index % across < lane.rows) atomicAdd(p.sums + lane.row + lane.index % across, mine);
     } else {
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
@@ -47,10 +49,12 @@ struct NormSums {
           const Floats wide = S::widen(x[r][w]);
           low += square(wide.low), high += square(wide.high);
         }
-        low += ptx::shfl_xor(low, 16), high += ptx::shfl_xor(high, 16);
+#pragma unroll
+        for (u32 mask = across; mask < 32; mask *= 2)
+          low += ptx::shfl_xor(low, mask), high += ptx::shfl_xor(high, mask);
         double* to = p.sums + lane.column + 2 * w;
-        if (lane.index < 16 && 2 * w < lane.columns) atomicAdd(to, low);
-        if (lane.index < 16 && 2 * w + 1 < lane.columns) atomicAdd(to + 1, high);
+        if (lane.index < across && 2 * w < lane.columns) atomicAdd(to, low);
+        if (lane.index < across && 2 * w + 1 < lane.columns) atomicAdd(to + 1, high);
       }
     }
   }

@@ -1,5 +1,5 @@
-// A tile of FP8 bytes, turned in shared memory: lanes put in runs of 16 rows of one column, or of 4, and
-// every column leaves as one run.
+// A tile of FP8 bytes, turned in shared memory: lanes put in runs of 4, 8 or 16 rows of one column, and every
+// column leaves as one run.
 #pragma once
 
 #include "ptx/memory.cuh"
@@ -9,18 +9,24 @@ namespace mxjit {
 template <int rows, int columns>
 struct alignas(16) TurnedTile {
   static constexpr int chunks = rows / 16;  // 16-byte pieces of a column
-  static_assert(chunks % 8 == 0 || chunks == 2, "columns of 128 bytes meet every bank, or four of 32");
+  static constexpr bool is_short = chunks < 8;
+  static_assert(chunks % 8 == 0 || 8 % chunks == 0, "columns meet every bank, or several beside each other");
 
   u8 bytes[columns * rows];
 
   // Eight lanes that put the same chunk of columns 8 apart, and eight that take neighbouring chunks of one
   // column, all meet different banks. Short columns lie beside those 8 apart.
   static __device__ __forceinline__ int offset(int column, int chunk) {
-    if (chunks == 2) return (column % 8 * (columns / 8) + column / 8) * rows + chunk * 16;
+    constexpr int beside = is_short ? 8 / chunks : 1;  // columns of 128 bytes
+    if (is_short)
+      return (column % 8 * (columns / 8) + column / 8) * rows + (chunk ^ column / 8 / beside % chunks) * 16;
     return column * rows + (chunk ^ column / 8 % 8) * 16;
   }
   __device__ __forceinline__ void put(int column, int row, const u32 (&v)[4]) {
     *reinterpret_cast<Vector4*>(bytes + offset(column, row / 16)) = {v[0], v[1], v[2], v[3]};
+  }
+  __device__ __forceinline__ void put(int column, int row, const u32 (&v)[2]) {
+    *reinterpret_cast<Vector2*>(bytes + offset(column, row / 16) + row % 16) = {v[0], v[1]};
   }
   __device__ __forceinline__ void put(int column, int row, const u32 (&v)[1]) {
     *reinterpret_cast<u32*>(bytes + offset(column, row / 16) + row % 16) = v[0];

@@ -18,6 +18,7 @@ struct ValueStaging {
   // Gates and ups, or x. A turned tile leaves less, and so do tables of groups, by their size, and a
   // NormTile.
   static constexpr int ring_kilobytes = !Config::col && !normalized && Config::max_groups == 1 ? 40
+                                        : Config::max_groups <= 64 && Config::threads > 128    ? 24
                                         : Config::max_groups <= 512                            ? 20
                                         : normalized                                           ? 12
                                                                                                : 16;

@@ -19,35 +19,48 @@ bool places_groups(const problem::Quantize& problem) {
 }
 
 // Where tiles of 128 x 128 would leave multiprocessors without work, or each with little, small ones of short
-// lanes do not: 128 x 32 of blocked codes, of which one tile has four runs, 32 x 128 of plain ones, where a
-// row has a run of four.
+// lanes do not.
 bool takes_small_tiles(const problem::Quantize& problem, std::int64_t m, std::int64_t n) {
   if (!is_block(problem.recipe.block, 1, 32) || places_groups(problem)) return false;
   if (problem.input.shape.size() != 2) return false;  // how many experts there are is not known here
-  const bool slow = is_computed(problem) || matrix_in_memory(problem).col;
-  const std::int64_t most = slow ? 512 : 64;
+  const std::int64_t most = problem.recipe.scale_layout == ScaleLayout::blocked ? 512 : 256;
   return std::max<std::int64_t>(bucket(m) / 128, 1) * std::max<std::int64_t>(bucket(n) / 128, 1) <= most;
 }
 
-TileGeometry small_geometry(const problem::Quantize& problem) {
-  const bool blocked = problem.recipe.scale_layout == ScaleLayout::blocked;
+// 32 x 128, a run of four codes in every row, or 128 x 32, where a blocked tile has four for a column.
+TileGeometry small_geometry(const problem::Quantize& problem, const QuantizeMatrix& matrix) {
+  const bool high = matrix.col && problem.recipe.scale_layout == ScaleLayout::blocked;
   return {.rows_per_lane = 4,
-          .warps_m = blocked ? 4 : 1,
-          .warps_n = blocked ? 1 : 4,
+          .warps_m = high ? 4 : 1,
+          .warps_n = high ? 1 : 4,
           .min_blocks = 4,
           .lanes_across = 4};
+}
+
+// Values that are computed first wait for their operands: with half the rows a lane, half as many columns
+// wide, twice as many warps do so at once. 64 x 128; 128 x 128 where groups place codes by whole tiles, and
+// where there are enough tiles to go round, for their longer runs of plain codes.
+TileGeometry computed_geometry(const problem::Quantize& problem, bool whole) {
+  const bool most = is_light(problem) || (is_normalized(problem) && problem.input.dtype != DType::fp32);
+  const int warps = most ? 24 : 16;
+  if (whole)
+    return {.rows_per_lane = 8, .warps_m = 4, .warps_n = 2, .min_blocks = warps / 8, .lanes_across = 8};
+  return {.rows_per_lane = 8, .warps_m = 2, .warps_n = 2, .min_blocks = warps / 4, .lanes_across = 8};
 }
 
 TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
   const bool tall = problem.recipe.block.rows > 1 || places_groups(problem);
   const bool computed = is_computed(problem);
+  const bool blocked = problem.recipe.scale_layout == ScaleLayout::blocked;
+  if (computed && blocked && is_block(problem.recipe.block, 1, 32))
+    return computed_geometry(problem, places_groups(problem));
   const int min_blocks = computed || problem.emit_high
                              ? fused_min_blocks(problem) - (computed && !tall ? 1 : 0)
                          : problem.input.dtype == DType::bf16 ? 4
                                                               : 2;
   // A blocked tile of codes covers 128 rows.
   if (tall) return {16, 4, 1, min_blocks};
-  if (problem.recipe.scale_layout == ScaleLayout::blocked) return {8, 8, 1, min_blocks};
+  if (blocked) return {8, 8, 1, min_blocks};
   if (is_light(problem)) return wide_geometry(n, 5, 4);
   return wide_geometry(n, min_blocks);
 }
@@ -56,15 +69,18 @@ TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
 // longer runs of columns and of plain codes. `m` and `n` are buckets.
 TileGeometry col_geometry(const problem::Quantize& problem, const Profile& profile, std::int64_t m,
                           std::int64_t n) {
+  const bool plain = problem.recipe.scale_layout == ScaleLayout::plain,
+             small = is_block(problem.recipe.block, 1, 32);
+  const auto has = [&](std::int64_t tiles) { return m / 128 >= tiles / std::max<std::int64_t>(n / 128, 1); };
+  if (is_computed(problem) && small)
+    return computed_geometry(problem, places_groups(problem) || (plain && has(16384)));
   if (is_computed(problem) || problem.emit_high) return {16, 4, 1, fused_min_blocks(problem)};
   const DType input = problem.input.dtype;
-  const bool plain = problem.recipe.scale_layout == ScaleLayout::plain;
   // For sm_120a the compiler needs more registers than a third thread block of fp16 leaves.
   const bool three = input == DType::fp16 && profile.target != "sm_120a";
   if (input != DType::bf16) return {16, 4, 1, three ? 3 : 2};
-  if (!is_block(problem.recipe.block, 1, 32) || places_groups(problem)) return {16, 4, 1, 4};
-  const std::int64_t enough = plain ? 4096 : 16384;
-  if (m / 128 >= enough / std::max<std::int64_t>(n / 128, 1)) return {16, 8, 1, 2};
+  if (!small || places_groups(problem)) return {16, 4, 1, 4};
+  if (has(plain ? 4096 : 16384)) return {16, 8, 1, 2};
   return {16, 4, 1, 4};
 }
 
@@ -88,7 +104,9 @@ Configuration norm_configuration(const problem::Quantize& problem, const Quantiz
   constexpr const char* kernel = "quantize/norm";
   const bool mx = problem.recipe.scaling == Scaling::mx;
   const bool spans = problem.recipe.block.kind != Block::Kind::extents;
-  const TileGeometry geometry = {16, 4, 1, spans ? 2 : fused_min_blocks(problem)};
+  const TileGeometry geometry = mx && is_block(problem.recipe.block, 1, 32)
+                                    ? computed_geometry(problem, true)
+                                    : TileGeometry{16, 4, 1, spans ? 2 : fused_min_blocks(problem)};
   Configuration configuration =
       mx ? configuration_of(problem, matrix, geometry) : fp32_tiles(kernel, problem, matrix, geometry);
   configuration.kernel = kernel;
@@ -108,7 +126,7 @@ std::vector<Configuration> configure_quantize(const problem::Quantize& problem, 
   const auto add = [&](const TileGeometry& geometry) {
     add_new(all, configuration_of(problem, matrix, geometry));
   };
-  if (takes_small_tiles(problem, matrix.m.min, matrix.n.min)) add(small_geometry(problem));
+  if (takes_small_tiles(problem, matrix.m.min, matrix.n.min)) add(small_geometry(problem, matrix));
   if (takes_small_tiles(problem, matrix.m.max, matrix.n.max)) return all;
   if (!matrix.col) {
     for (const std::int64_t n : row_lengths(matrix.n, problem.input_layout == InputLayout::col))

@@ -241,11 +241,13 @@ void launch_quantize(const driver::Api& api, driver::LoadedKernel kernel, const 
     }
     return;
   }
-  const std::int64_t tiles_m = ceil_div(std::max<std::int64_t>(params.m, 1), recipe.tile_rows);
-  std::int64_t tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), recipe.tile_columns);
-  // Narrow tiles, too, cover the columns' padded codes.
-  if (recipe.blocked && recipe.tile_columns < 128)
-    tiles_n = ceil_div(std::max<std::int64_t>(params.n, 1), 128) * (128 / recipe.tile_columns);
+  // Small tiles, too, cover all of a blocked tile of codes.
+  const auto tiles_of = [&](std::int64_t extent, std::int64_t tile) {
+    const std::int64_t unit = recipe.blocked ? std::max<std::int64_t>(tile, 128) : tile;
+    return ceil_div(std::max<std::int64_t>(extent, 1), unit) * (unit / tile);
+  };
+  const std::int64_t tiles_m = tiles_of(params.m, recipe.tile_rows);
+  const std::int64_t tiles_n = tiles_of(params.n, recipe.tile_columns);
   // Thread blocks that take numbers, and count in a workspace.
   const auto launch_counting = [&](std::int64_t count) {
     if (count > std::numeric_limits<std::int32_t>::max())
