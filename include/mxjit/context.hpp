@@ -45,8 +45,9 @@ struct ContextOptions {
   /// dependent launch): they get ready, wait for that end, and only then read or write memory, so that
   /// results and order are those of launches without. What is ahead must be a kernel, of whomever, to gain
   /// from it. In a stream capture the edge to such a kernel is programmatic: queries of edges that cannot
-  /// express that fail (cudaErrorLossyQuery). Whether set or not, kernels of this library let dependents of
-  /// other makers start early: launch those with the attribute only if they wait (griddepcontrol.wait), as
+  /// express that fail (cudaErrorLossyQuery). Whether set or not, a quantization of few tiles with one scale
+  /// for the tensor is two kernels, the second of which starts so; and kernels of this library let dependents
+  /// of other makers start early: launch those with the attribute only if they wait (griddepcontrol.wait), as
   /// they always must, even where they need nothing of what is ahead: the next kernel trusts that they did.
   bool early_start = false;
 };

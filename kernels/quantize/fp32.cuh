@@ -140,6 +140,9 @@ struct QuantizeFp32 {
                                                        Staging<Config>& staging) {
     const int thread = static_cast<int>(threadIdx.x);
     if constexpr (one_factor<Config>) {
+      if constexpr (has_slots<Config>) {
+        if (p.passes == Passes::second) return factor_of_slots<Config>(p, staging);
+      }
       if (thread == 0) staging.factor = factor<Config>(p, ptx::ld_relaxed(p.amax_row));
     } else {
       if constexpr (Config::row) {
@@ -157,6 +160,30 @@ struct QuantizeFp32 {
           staging.col_factors.of[c] = factor<Config>(p, column < p.n ? ptx::ld_relaxed(amax + column) : 0);
         }
       }
+    }
+  }
+
+  /// From a largest magnitude for each thread block of the launch before this one.
+  template <class Config>
+  static __device__ __forceinline__ void factor_of_slots(const Params& p, Staging<Config>& staging) {
+    const u32 thread = threadIdx.x;
+    constexpr u32 most_of_thread = (most_slots + Config::threads - 1) / Config::threads;
+    u32 found[most_of_thread], most = 0;
+#pragma unroll
+    for (u32 i = 0, slot = thread; i < most_of_thread; ++i, slot += Config::threads)
+      found[i] = slot < gridDim.x ? ptx::ld_relaxed(p.amax_row + slot) : 0;
+#pragma unroll
+    for (const u32 amax : found) most = amax > most ? amax : most;
+#pragma unroll
+    for (u32 mask = 16; mask > 0; mask /= 2) {
+      const u32 other = ptx::shfl_xor(most, mask);
+      most = other > most ? other : most;
+    }
+    if (thread % 32 == 0) staging.slots.of[thread / 32] = most;
+    __syncthreads();
+    if (thread == 0) {
+      for (const u32 amax : staging.slots.of) most = amax > most ? amax : most;
+      staging.factor = factor<Config>(p, most);
     }
   }
 

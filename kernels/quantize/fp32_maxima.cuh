@@ -1,5 +1,5 @@
 // Largest magnitudes of the rows, the columns (inside each group) or all of a tile, for scales that span more
-// than it. They are added to words that start as zero.
+// than it. They are added to words that start as zero or, of all of a tile, may have a slot to themselves.
 #pragma once
 
 #include "quantize/factors.cuh"
@@ -45,7 +45,14 @@ struct Fp32Maxima {
     if constexpr (Config::span == Span::tensor) {
       Pair maxima[Config::rows_per_lane / 2];
       row_maxima<Config>(lane, x, staging.exchange, maxima);
-      if (threadIdx.x == 0) raise(p.amax_row, largest_of<N>(maxima[0]));
+      if (threadIdx.x == 0) {
+        const u32 amax = largest_of<N>(maxima[0]);
+        if (has_slots<Config> && p.passes == Passes::first) {
+          ptx::st_global(p.amax_row + blockIdx.x, amax);
+        } else {
+          raise(p.amax_row, amax);
+        }
+      }
     } else {
       constexpr bool grouped = grouped_columns<Config> || grouped_rows<Config>;
       if constexpr (grouped) {

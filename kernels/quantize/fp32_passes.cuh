@@ -1,8 +1,11 @@
-// Quantization with float scales that span more than a tile - a column, rows and columns, the tensor - in one
-// launch: a first pass over tiles finds largest magnitudes, a second one quantizes.
+// Quantization with float scales that span more than a tile - a column, rows and columns, the tensor: a first
+// pass over tiles finds largest magnitudes, a second one quantizes.
 //
-// Where scales span columns alone, the second pass follows the first at a distance of few strips, so that it
-// finds x in the cache. A block of the second pass waits for those of the first that found its maxima.
+// In one launch, where scales span columns alone, the second pass follows the first at a distance of few
+// strips, so that it finds x in the cache. A block of the second pass waits for those of the first that found
+// its maxima.
+//
+// A tensor of few tiles takes a launch a pass: nothing is counted, and nothing must be zero before.
 #pragma once
 
 #include "quantize/fp32.cuh"
@@ -20,16 +23,18 @@ struct QuantizeFp32Passes {
   static __device__ __forceinline__ void run(const Params& p) {
     const u32 tiles_m = p.m > 0 ? static_cast<u32>((p.m + tile_rows<Config> - 1) / tile_rows<Config>) : 1;
     const u32 tiles = tiles_m * p.strip, all = gridDim.x / (2 * tiles);
-    const PassWork work = work_of(take_number(p.progress), tiles, all, p.lead);
-    // One scale for the tensor waits for everything.
     constexpr bool tensor = Config::span == Span::tensor;
+    const bool alone = tensor && p.passes != Passes::both;
+    const PassWork work = alone ? PassWork{p.passes == Passes::first, blockIdx.x / tiles, blockIdx.x % tiles}
+                                : work_of(take_number(p.progress), tiles, all, p.lead);
+    // One scale for the tensor waits for everything.
     u32* const found = p.progress + 1 + (tensor ? 0 : work.strip);
     __shared__ PassStaging<Fp32Maxima::Staging<Config>, QuantizeFp32::Staging<Config>> staging;
     if (work.first_pass) {
       run_on<Fp32Maxima, Config>(p, work, staging.first);
-      tell_done(found);
+      if (!alone) tell_done(found);
     } else {
-      wait_until_done(found, tensor ? tiles * all : tiles);
+      if (!alone) wait_until_done(found, tensor ? tiles * all : tiles);
       run_on<QuantizeFp32, Config>(p, work, staging.second);
     }
   }

@@ -26,6 +26,15 @@ inline constexpr bool grouped_rows =
 template <class Config>
 inline constexpr bool one_factor = Config::span == Span::tensor || Config::block_rows == 128;
 
+/// A launch may make one pass alone, which hands largest magnitudes on in slots: Passes.
+template <class Config>
+inline constexpr bool has_slots = Config::span == Span::tensor && !ValueStaging<Config>::normalized;
+
+template <class Config>
+struct WarpMaxima {
+  u32 of[Config::threads / 32];
+};
+
 /// A factor a row and panel. With one_factor it is the first, whichever the axis.
 template <class Config>
 struct alignas(16) RowFactors {
@@ -44,6 +53,7 @@ struct Fp32Staging {
   typename If<Config::row && !one_factor<Config>, RowFactors<Config>>::type row_factors;
   typename If<Config::col && !one_factor<Config>, ColumnFactors<Config>>::type col_factors;
   float factor;  // with one_factor
+  typename If<has_slots<Config>, WarpMaxima<Config>>::type slots;
   typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
   typename If<exchanges, MaximaExchange<Config>>::type exchange;
   typename If<(Config::group_alignment > 0), GroupTable<Config::max_groups>>::type groups;

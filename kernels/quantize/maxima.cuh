@@ -65,8 +65,9 @@ __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
     maxima[i] = across_lanes<N>(across_lanes<N>(maxima[i], 1), 2);
     if (Config::block_columns == 128) maxima[i] = across_lanes<N>(across_lanes<N>(maxima[i], 4), 8);
   }
-  if constexpr (Config::block_rows == 128) {
-    static_assert(Lane<Config>::tile_rows == 128 && Config::warps_n == 1, "a tile is one block");
+  if constexpr (Config::block_rows > Lane<Config>::panel_rows) {
+    static_assert(Lane<Config>::tile_rows == Config::block_rows && Config::warps_n == 1,
+                  "a tile is one block");
     if (lane.index == 0) exchange.pairs[lane.warp_m][0] = maxima[0];
     __syncthreads();
     for (int w = 0; w < Config::warps_m; ++w) maxima[0] = N::max_abs(maxima[0], exchange.pairs[w][0]);

@@ -17,6 +17,16 @@ enum WideAccess : u32 {
   wide_all = 63,    // tensors that a kernel does not have count as wide
 };
 
+/// What a launch of fp32_passes makes of its two passes over tiles.
+enum class Passes : u32 {
+  both,   // two thread blocks a tile, which take numbers. amax_row, amax_col and progress are zero at first
+  first,  // a thread block a tile, which writes its tile's largest magnitude into a slot of amax_row
+  second  // likewise, with the largest of all slots: follows a launch of `first` with the same grid
+};
+
+/// As many slots as a launch of `second` reads, and tiles as it has.
+inline constexpr u32 most_slots = 1024;
+
 /// gate / (1 + exp(-alpha * gate)) * up; with a limit, gate at most that, up within it on both sides, and up
 /// + 1 in place of up. fp32 does most of the work, with the values that are floats.
 struct SwigluParams {
@@ -41,8 +51,9 @@ struct QuantizeParams {
   void* s_col;
   const i32* offsets;  // ends of the groups of rows, or of columns, of x; null without groups
   i32* status;         // four words that a fault is reported in, or null
-  // fp32_passes, all zero at first. Largest magnitudes as bits of fp32: of the rows (experts, m) or, where
-  // one scale serves them, of everything; of the columns (experts or groups, n). How far the grid has come.
+  // fp32_passes. Largest magnitudes as bits of fp32: of the rows (experts, m) or, where one scale serves
+  // them, of everything or, in passes of their own, of every tile; of the columns (experts or groups, n).
+  // How far the grid has come.
   u32* amax_row;
   u32* amax_col;
   u32* progress;
@@ -57,8 +68,9 @@ struct QuantizeParams {
   i32 groups;
   u32 wide;        // WideAccess bits
   float amax_cap;  // fp32: no largest magnitude counts as more
-  i64 expert_x;    // elements from one expert of x to the next
-  u16* y;          // the values in bf16: (m, n), or (n, m) as High says
+  Passes passes;
+  i64 expert_x;  // elements from one expert of x to the next
+  u16* y;        // the values in bf16: (m, n), or (n, m) as High says
   i64 ld_y;
   SwigluParams swiglu;
   const void* weight;  // RMSNorm: of every column, or row, of x as it is stored

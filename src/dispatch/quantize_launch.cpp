@@ -277,7 +277,18 @@ void launch_quantize(const driver::Api& api, driver::LoadedKernel kernel, const 
     params.strips = static_cast<u32>(across);
     params.strip = static_cast<u32>(strips.tiles);
     params.lead = static_cast<u32>(strips.lead);
-    return launch_counting(2 * experts * across * strips.tiles * tiles_m);
+    const std::int64_t count = experts * across * strips.tiles * tiles_m;
+    if (recipe.options.block.kind == Block::Kind::tensor && count <= std::int64_t{most_slots}) {
+      params.tiles_n = static_cast<u32>(tiles_n);
+      blocks.x = static_cast<unsigned>(count);
+      params.passes = Passes::first;
+      launch();
+      params.passes = Passes::second;
+      // Whatever the context says: what is ahead of it is the first pass.
+      kernel.start = driver::Start::early;
+      return launch();
+    }
+    return launch_counting(2 * count);
   }
   std::int64_t strip = std::min(recipe.strip, tiles_n);
   if (ceil_div(tiles_n, strip) * experts > grid_limit) strip = tiles_n;

@@ -13,7 +13,7 @@ namespace mxjit::dispatch {
 struct QuantizeRecipe {
   enum class Kernel : std::uint8_t {
     tiles,   // a thread block a tile
-    passes,  // two thread blocks a tile; the workspace is zero at first
+    passes,  // two thread blocks a tile, in one launch, with a workspace that is zero at first, or in two
     norm,    // two or three thread blocks a tile, likewise
     rows     // thread blocks that each have some rows, of whatever expert
   };

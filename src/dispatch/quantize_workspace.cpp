@@ -5,9 +5,22 @@
 #include "configure/quantize_shared.hpp"
 #include "dispatch/quantize_check.hpp"
 #include "dispatch/tensor_check.hpp"
+#include "quantize/params.cuh"
 
 namespace mxjit {
 namespace dispatch {
+
+namespace {
+
+/// At least as many words as a call has tiles that are few enough for a slot each. It holds for every kernel
+/// that a call may get: none has lower or narrower tiles.
+std::int64_t slots_of(std::int64_t experts, std::int64_t m, std::int64_t n) {
+  constexpr std::int64_t least_rows = 32, least_columns = 128;
+  const auto most = [](std::int64_t count) { return std::clamp<std::int64_t>(count, 1, most_slots); };
+  return most(most(experts) * most(ceil_div(m, least_rows)) * most(ceil_div(n, least_columns)));
+}
+
+}  // namespace
 
 QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tensor& x) {
   QuantizeWorkspace workspace;
@@ -44,7 +57,7 @@ QuantizeWorkspace quantize_workspace(const QuantizeOptions& options, const Tenso
   }
   const bool passes = spans && !held;
   if (one) {
-    workspace.row_bytes = words(1, 1);
+    workspace.row_bytes = words(normalized ? 1 : slots_of(experts, m, n), 1);
   } else if (passes) {
     // Inside each group, down the logical columns.
     const std::int64_t groups = grouped ? options.groups.count : experts;

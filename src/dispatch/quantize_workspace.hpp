@@ -9,7 +9,8 @@ namespace mxjit::dispatch {
 
 /// Largest magnitudes of the rows and of the columns of the matrix in memory, sums of squares of what RMSNorm
 /// normalizes, then how far the kernel has come in every strip of tiles; each part starts at a multiple of
-/// 256 bytes. One scale for the tensor takes one word of the first.
+/// 256 bytes. One scale for the tensor takes a word of the first for each tile, up to most_slots of them;
+/// after RMSNorm one word.
 struct QuantizeWorkspace {
   std::int64_t row_bytes = 0;
   std::int64_t col_bytes = 0;

@@ -196,6 +196,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, Fp32Kernels,
                                          Case{"fp32", groups, both}, Case{"fp32", groups, col}));
 INSTANTIATE_TEST_SUITE_P(Tensor, Fp32Kernels,
                          testing::Values(Case{"bf16", "\"tensor\"", row}, Case{"bf16", "\"tensor\"", both},
+                                         Case{"fp16", "\"tensor\"", row, "[64, 4096]"},
+                                         Case{"fp32", "\"tensor\"", row, "[64, 4096]"},
                                          Case{"fp16", "\"tensor\"", both}, Case{"fp32", "\"tensor\"", both},
                                          Case{"fp32", "\"tensor\"", row, "[4, 512, 5120]"}));
 INSTANTIATE_TEST_SUITE_P(

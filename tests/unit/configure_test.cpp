@@ -98,6 +98,36 @@ TEST(Configure, FloatScalesThatSpanMoreThanATileTakeTwoPasses) {
   EXPECT_EQ(kernels(with_float_scales(tensor, R"(["row"])", shape)), two_passes);
 }
 
+TEST(Configure, SmallTensorsAreCutIntoLowTiles) {
+  const auto rows_of = [](const std::string& shape, const std::string& axes = R"(["row"])",
+                          const std::string& more = "", const std::string& layout = "row") {
+    std::set<std::int64_t> rows;
+    for (const Configuration& one :
+         configure(with_float_scales(R"("tensor")" + more, axes, shape, layout), profile("h200"))) {
+      const auto constant = [&](const char* name) { return std::get<std::int64_t>(one.constants.at(name)); };
+      EXPECT_EQ(constant("block_rows"), 2 * constant("rows_per_lane") * constant("warps_m"));
+      EXPECT_EQ(constant("warps_n"), 1);
+      rows.insert(constant("block_rows"));
+    }
+    return rows;
+  };
+  const std::set<std::int64_t> low = {32}, high = {128}, either = {32, 128};
+  EXPECT_EQ(rows_of("[128, 8192]"), low);
+  EXPECT_EQ(rows_of("[100, 5120]"), low);
+  EXPECT_EQ(rows_of("[129, 8192]"), high);
+  EXPECT_EQ(rows_of("[128, 8193]"), high);
+  EXPECT_EQ(rows_of("[0, 0]"), low);
+  EXPECT_EQ(rows_of("[1, 1099511627776]"), high);
+  EXPECT_EQ(rows_of(R"([{"min": 1, "max": 4096}, 5120])"), either);
+  EXPECT_EQ(rows_of(R"([{"min": 1, "max": 4096}, {"min": 100, "max": 200}])"), low);
+  EXPECT_EQ(rows_of("[5120, 128]", R"(["col"])", "", "col"), low);
+  EXPECT_EQ(rows_of("[128, 5120]", R"(["col"])"), high);
+  EXPECT_EQ(rows_of("[128, 5120]", R"(["row", "col"])"), high);
+  EXPECT_EQ(rows_of("[2, 64, 4096]"), high);
+  EXPECT_EQ(rows_of("[128, 5120]", R"(["row"])", R"(, "emit_high": true)"), high);
+  EXPECT_EQ(rows_of("[128, 5120]", R"(["row"])", R"(, "pre": {"kind": "swiglu"})"), high);
+}
+
 TEST(Configure, RowsAloneAfterRmsNormAreHeldOnChip) {
   using Names = std::vector<std::string>;
   const Names rows = {"quantize/rows"}, passes = {"quantize/norm"};

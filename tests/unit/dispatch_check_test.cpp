@@ -159,7 +159,15 @@ TEST(QuantizeCheck, TheWorkspaceGrowsWithTheInputAndTheGroups) {
   EXPECT_EQ(size({200, 100}), 0U) << "a column lies along a row of memory";
   options.block = {.kind = Block::Kind::tensor};
   EXPECT_EQ(size({0, 200}), 512U);
-  EXPECT_EQ(size({5, 1 << 20, 1 << 20}), 512U);
+  EXPECT_EQ(size({32 * 8, 128 * 8}), 256U + 256U) << "a word for each tile of 32 rows and 128 columns";
+  EXPECT_EQ(size({32 * 8 + 1, 128 * 8}), 512U + 256U);
+  EXPECT_EQ(size({9, 32 * 8, 128 * 8}), 2304U + 256U);
+  EXPECT_EQ(size({1024, 1, 1}), 4096U + 256U);
+  EXPECT_EQ(size({5, 1 << 20, 1 << 20}), 4096U + 256U) << "or for 1024";
+  EXPECT_EQ(size({std::int64_t{1} << 62, 0, 0}), 4096U + 256U);
+  options.pre = Pre::rmsnorm;
+  EXPECT_EQ(size({5, 1 << 10, 1 << 10}), 256U + 8U * 5 * 1024 + 256U) << "one after RMSNorm";
+  options.pre = Pre::none;
   options.block = {.rows = 1, .cols = 128};
   EXPECT_EQ(size({100, 200}), 0U);
   EXPECT_EQ(workspace_size(QuantizeOptions{}, tensor(0, DType::bf16, {100, 200})), 0U);

@@ -2,6 +2,7 @@
 // launched when, and what happens when it cannot be.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <barrier>
@@ -395,15 +396,35 @@ TEST_F(ContextOnStub, AScaleOfTheTensorTakesAWorkspace) {
   memory.fill(0xA5);
   args.workspace = tensor(reinterpret_cast<std::uintptr_t>(memory.data()), DType::u8, {512});
   quantize();
-  EXPECT_EQ(stub().launches, 1U);
-  EXPECT_EQ(memory, (std::array<std::uint8_t, 512>{})) << "zeroed before the kernel";
+  EXPECT_EQ(stub().launches, 2U) << "a pass each";
+  EXPECT_EQ(memory[0], 0xA5) << "nothing must be zero";
   // Of another M of the same bucket, and of no rows: the scale is written all the same.
   args.x.shape[0] = args.q_row.shape[0] = 127;
   quantize();
   args.x = tensor(0, DType::bf16, {0, 200});
   args.q_row = tensor(0, DType::e4m3, {0, 200});
   quantize();
-  EXPECT_EQ(stub().launches, 3U);
+  EXPECT_EQ(stub().launches, 6U);
+}
+
+TEST_F(ContextOnStub, AScaleOfManyTilesTakesOneLaunchAfterAFill) {
+  const auto context = make();
+  const QuantizeOptions options{
+      .scaling = Scaling::fp32, .block = {.kind = Block::Kind::tensor}, .rounding = Rounding::none};
+  alignas(256) std::array<std::uint8_t, 4096 + 256> memory;
+  for (const std::int64_t columns : {128 * 1024, 128 * 1024 + 1}) {
+    const bool few = columns == 128 * 1024;
+    QuantizeArgs args = row_args(1, columns);
+    args.s_row = tensor(0x30000000, DType::fp32, {1});
+    ASSERT_EQ(workspace_size(options, args.x), memory.size());
+    memory.fill(0xA5);
+    args.workspace =
+        tensor(reinterpret_cast<std::uintptr_t>(memory.data()), DType::u8, {std::int64_t{memory.size()}});
+    stub().launches = 0;
+    context->quantize(options, args, stream);
+    EXPECT_EQ(stub().launches, few ? 2U : 1U);
+    EXPECT_EQ(std::count(memory.begin(), memory.end(), 0), few ? 0 : std::ssize(memory));
+  }
 }
 
 TEST_F(ContextOnStub, ScalesWithoutElementsAreWritten) {

@@ -88,7 +88,7 @@ TEST_F(EarlyStart, IsNotForWhatFollowsAFill) {
 
   QuantizeOptions whole{
       .scaling = Scaling::fp32, .block = {.kind = Block::Kind::tensor}, .rounding = Rounding::none};
-  QuantizeArgs args = row_args(100, 200);
+  QuantizeArgs args = row_args(20000, 1024);  // more tiles than have slots
   args.s_row = tensor(0x30000000, DType::fp32, {1});
   std::vector<std::uint8_t> workspace(workspace_size(whole, args.x) + 256);
   const auto at = (reinterpret_cast<std::uintptr_t>(workspace.data()) + 255) / 256 * 256;
@@ -96,6 +96,21 @@ TEST_F(EarlyStart, IsNotForWhatFollowsAFill) {
   ASSERT_GT(args.workspace.shape[0], 0);
   context_->quantize(whole, args, stream);
   expect_launches(1, false);
+}
+
+// Two launches without a fill. The second one follows a kernel of ours, which any context's may.
+TEST_F(EarlyStart, IsForTheSecondPassOverFewTiles) {
+  const QuantizeOptions whole{
+      .scaling = Scaling::fp32, .block = {.kind = Block::Kind::tensor}, .rounding = Rounding::none};
+  QuantizeArgs args = row_args(100, 200);
+  args.s_row = tensor(0x30000000, DType::fp32, {1});
+  args.workspace = tensor(0x40000000, DType::u8, {static_cast<std::int64_t>(workspace_size(whole, args.x))});
+  context_->quantize(whole, args, stream);
+  expect_launches(2, true);
+  const auto plain = test::stub_context();
+  plain->quantize(whole, args, stream);
+  EXPECT_EQ(stub().launches, 2U);
+  EXPECT_EQ(stub().early_starts, 1U);
 }
 
 }  // namespace
