@@ -40,20 +40,21 @@ TileGeometry small_geometry(const problem::Quantize& problem, const QuantizeMatr
 // Values that are computed first wait for their operands: with half the rows a lane, half as many columns
 // wide, twice as many warps do so at once. 64 x 128; 128 x 128 where groups place codes by whole tiles, and
 // where there are enough tiles to go round, for their longer runs of plain codes.
-TileGeometry computed_geometry(const problem::Quantize& problem, bool whole) {
-  const bool most = is_light(problem) || (is_normalized(problem) && problem.input.dtype != DType::fp32);
+TileGeometry computed_geometry(const problem::Quantize& problem, const Profile& profile, bool whole) {
+  const bool most = is_light(problem) || (is_normalized(problem) && problem.input.dtype != DType::fp32 &&
+                                          !problem.groups && profile.target == "sm_90a");
   const int warps = most ? 24 : 16;
   if (whole)
     return {.rows_per_lane = 8, .warps_m = 4, .warps_n = 2, .min_blocks = warps / 8, .lanes_across = 8};
   return {.rows_per_lane = 8, .warps_m = 2, .warps_n = 2, .min_blocks = warps / 4, .lanes_across = 8};
 }
 
-TileGeometry row_geometry(const problem::Quantize& problem, std::int64_t n) {
+TileGeometry row_geometry(const problem::Quantize& problem, const Profile& profile, std::int64_t n) {
   const bool tall = problem.recipe.block.rows > 1 || places_groups(problem);
   const bool computed = is_computed(problem);
   const bool blocked = problem.recipe.scale_layout == ScaleLayout::blocked;
   if (computed && blocked && is_block(problem.recipe.block, 1, 32))
-    return computed_geometry(problem, places_groups(problem));
+    return computed_geometry(problem, profile, places_groups(problem));
   const int min_blocks = computed || problem.emit_high
                              ? fused_min_blocks(problem) - (computed && !tall ? 1 : 0)
                          : problem.input.dtype == DType::bf16 ? 4
@@ -73,7 +74,7 @@ TileGeometry col_geometry(const problem::Quantize& problem, const Profile& profi
              small = is_block(problem.recipe.block, 1, 32);
   const auto has = [&](std::int64_t tiles) { return m / 128 >= tiles / std::max<std::int64_t>(n / 128, 1); };
   if (is_computed(problem) && small)
-    return computed_geometry(problem, places_groups(problem) || (plain && has(16384)));
+    return computed_geometry(problem, profile, places_groups(problem) || (plain && has(16384)));
   if (is_computed(problem) || problem.emit_high) return {16, 4, 1, fused_min_blocks(problem)};
   const DType input = problem.input.dtype;
   // For sm_120a the compiler needs more registers than a third thread block of fp16 leaves.
@@ -100,12 +101,13 @@ Configuration configuration_of(const problem::Quantize& problem, const QuantizeM
 }
 
 // One kernel for all extents: tiles as high as a block, in two passes or three.
-Configuration norm_configuration(const problem::Quantize& problem, const QuantizeMatrix& matrix) {
+Configuration norm_configuration(const problem::Quantize& problem, const Profile& profile,
+                                 const QuantizeMatrix& matrix) {
   constexpr const char* kernel = "quantize/norm";
   const bool mx = problem.recipe.scaling == Scaling::mx;
   const bool spans = problem.recipe.block.kind != Block::Kind::extents;
   const TileGeometry geometry = mx && is_block(problem.recipe.block, 1, 32)
-                                    ? computed_geometry(problem, true)
+                                    ? computed_geometry(problem, profile, true)
                                     : TileGeometry{16, 4, 1, spans ? 2 : fused_min_blocks(problem)};
   Configuration configuration =
       mx ? configuration_of(problem, matrix, geometry) : fp32_tiles(kernel, problem, matrix, geometry);
@@ -120,7 +122,7 @@ Configuration norm_configuration(const problem::Quantize& problem, const Quantiz
 std::vector<Configuration> configure_quantize(const problem::Quantize& problem, const Profile& profile) {
   const QuantizeMatrix matrix = matrix_in_memory(problem);
   if (holds_normalized_rows(problem)) return configure_quantize_rows(problem, profile);
-  if (is_normalized(problem)) return {norm_configuration(problem, matrix)};
+  if (is_normalized(problem)) return {norm_configuration(problem, profile, matrix)};
   if (problem.recipe.scaling == Scaling::fp32) return configure_quantize_fp32(problem, profile);
   std::vector<Configuration> all;
   const auto add = [&](const TileGeometry& geometry) {
@@ -130,7 +132,7 @@ std::vector<Configuration> configure_quantize(const problem::Quantize& problem, 
   if (takes_small_tiles(problem, matrix.m.max, matrix.n.max)) return all;
   if (!matrix.col) {
     for (const std::int64_t n : row_lengths(matrix.n, problem.input_layout == InputLayout::col))
-      add(row_geometry(problem, n));
+      add(row_geometry(problem, profile, n));
     return all;
   }
   // Inside a bucket of m the choice changes once more along n: where small tiles end, and at the end.

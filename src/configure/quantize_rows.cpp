@@ -58,10 +58,10 @@ RowGeometry norm_geometry(const Quantize& problem, const Profile& profile, bool 
   const std::int64_t most_rows = each(warps) <= 2 ? 4 : 2;
   const std::int64_t rows = few || !shared ? 1 : wide ? most_rows / 2 : most_rows;
   // Threads; for targets after sm_90a the compiler needs more registers for several rows.
-  const std::int64_t at_once = wide || rows == 1            ? 512
-                               : profile.target != "sm_90a" ? 384
-                               : problem.emit_high          ? 512
-                                                            : 640;
+  const std::int64_t at_once = wide || rows == 1                     ? 512
+                               : profile.target != "sm_90a"          ? 384
+                               : problem.emit_high || problem.groups ? 512
+                                                                     : 640;
   return {warps, threads, rows, each(warps), true, static_cast<int>(at_once / threads)};
 }
 
