@@ -25,22 +25,6 @@ __device__ __forceinline__ typename N::Pair across_lanes(typename N::Pair a, u32
   return N::max_abs(a, N::exchange(a, mask));
 }
 
-/// of[index], a power of two of them, by selects alone: registers have no addresses.
-template <int count, class Pair>
-__device__ __forceinline__ Pair pick(const Pair (&of)[count], int index) {
-  if constexpr (count == 1) {
-    return of[0];
-  } else {
-    Pair half[count / 2];
-#pragma unroll
-    for (int i = 0; i < count / 2; ++i) {
-      half[i] = of[i];
-      if ((index & count / 2) != 0) half[i] = of[i + count / 2];
-    }
-    return pick(half, index);
-  }
-}
-
 /// Blocks along rows. maxima[i]: row 2 * i in the low half, row 2 * i + 1 in the high one. Where blocks are
 /// 32 or more rows tall, maxima[0] is the only one, the same in both halves.
 template <class Config, class Exchange, class Pair>

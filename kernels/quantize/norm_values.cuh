@@ -107,9 +107,15 @@ struct NormSource {
     }
     return elements;
   }
-  __device__ __forceinline__ u32 nearest(int r, int c) const {
+  __device__ __forceinline__ float element(const Operands& operands, int c) const {
+    const Floats x = S::widen(pick(operands.x, c / 2));
+    return c % 2 == 0 ? x.low : x.high;
+  }
+  __device__ __forceinline__ float element(int r, int c) const {
+    return load_element<S>(from(r) + c * S::bytes);
+  }
+  __device__ __forceinline__ u32 nearest(int r, int c, double x) const {
     const int row = lane.row_in_tile + r, column = lane.column_in_tile + c;
-    const float x = load_element<S>(from(r) + c * S::bytes);
     return nearest_bf16(x * tile.inverse[T::turned ? column : row] * tile.weight[T::turned ? row : column]);
   }
 

@@ -91,4 +91,20 @@ __device__ __forceinline__ u32 pack4(float a, float b, float c, float d) {
   return format == Format::e4m3 ? ptx::cvt_e4m3x4(a, b, c, d) : ptx::cvt_e5m2x4(a, b, c, d);
 }
 
+/// of[index], a power of two of them, by selects alone: registers have no addresses.
+template <int count, class Pair>
+__device__ __forceinline__ Pair pick(const Pair (&of)[count], int index) {
+  if constexpr (count == 1) {
+    return of[0];
+  } else {
+    Pair half[count / 2];
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      half[i] = of[i];
+      if ((index & count / 2) != 0) half[i] = of[i + count / 2];
+    }
+    return pick(half, index);
+  }
+}
+
 }  // namespace mxjit

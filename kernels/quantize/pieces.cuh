@@ -3,8 +3,8 @@
 //
 // A Source knows them: from(i), where piece i lies; offset(u), how far from there unit u does, of `units` of
 // 16 bytes; unpack, operands from such; fast, the values, true where one may not be the nearest; doubtful,
-// the bits of those; columns(i), how many elements of a piece lie inside x; nearest(i, e), one of them, from
-// memory.
+// the bits of those; columns(i), how many elements of a piece lie inside x; element, what one is computed of,
+// from operands or from memory; nearest, its value then.
 #pragma once
 
 #include "ptx/async_copy.cuh"
@@ -33,6 +33,10 @@ struct PiecesInRegisters {
   }
   __device__ __forceinline__ void pass() {}
   __device__ __forceinline__ void take(int i, typename Source::Operands& to) { to = on_way[i % depth]; }
+  template <int count>
+  __device__ __forceinline__ void take_again(const Source& source, int i, typename Source::Operands& to) {
+    load_whole(source, i, to);
+  }
 };
 
 /// Shared memory for the operands of every thread's next pieces, `units` of 16 bytes each, of `most` that it
@@ -68,9 +72,23 @@ struct PiecesInRing {
   __device__ __forceinline__ void pass() { ptx::copy_async_commit(); }
   __device__ __forceinline__ void take(int i, typename Source::Operands& to) {
     ptx::copy_async_wait<depth - 1>();
+    read(i % depth, to);
+  }
+  /// Of `count` pieces one that was taken before.
+  template <int count>
+  __device__ __forceinline__ void take_again(const Source& source, int i, typename Source::Operands& to) {
+    if constexpr (count <= depth) {
+      read(i, to);
+    } else {
+      load_whole(source, i, to);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void read(int slot, typename Source::Operands& to) {
     Vector4 units[Ring::units];
 #pragma unroll
-    for (int u = 0; u < Ring::units; ++u) units[u] = ring.slots[i % depth][u][threadIdx.x];
+    for (int u = 0; u < Ring::units; ++u) units[u] = ring.slots[slot][u][threadIdx.x];
     Source::unpack(units, to);
   }
 };
@@ -111,16 +129,21 @@ __device__ __forceinline__ void compute_pieces(const Source& source, Pieces& pie
 #pragma unroll 1
   for (; inexact != 0; inexact &= inexact - 1) {
     const int piece = __ffs(static_cast<int>(inexact)) - 1;
+    const bool is_whole = (whole >> piece & 1) != 0;
+    typename Source::Operands again = {};
     u32 elements = 0xFF;
-    if ((whole >> piece & 1) != 0) {
-      typename Source::Operands again;
-      load_whole(source, piece, again);
+    if (is_whole) {
+      pieces.template take_again<count>(source, piece, again);
       elements = source.doubtful(piece, again);
     }
 #pragma unroll 1
     for (; elements != 0; elements &= elements - 1) {
       const int e = __ffs(static_cast<int>(elements)) - 1;
-      const u32 value = e < source.columns(piece) ? source.nearest(piece, e) : 0;
+      u32 value = 0;
+      if (e < source.columns(piece)) {
+        const auto element = is_whole ? source.element(again, e) : source.element(piece, e);
+        value = source.nearest(piece, e, element);
+      }
       const int word = piece * 4 + e / 2;
       const u32 halves = e % 2 == 0 ? 0x3254 : 0x5410;
 #pragma unroll

@@ -135,10 +135,20 @@ struct SwigluSource {
     }
     return elements;
   }
-  __device__ __forceinline__ u32 nearest(int i, int e) const {
+  struct Element {
+    float gate, up;
+  };
+  __device__ __forceinline__ Element element(const Operands& x, int e) const {
+    const Floats gate = S::widen(pick(x.gate, e / 2)), up = S::widen(pick(x.up, e / 2));
+    return e % 2 == 0 ? Element{gate.low, up.low} : Element{gate.high, up.high};
+  }
+  __device__ __forceinline__ Element element(int i, int e) const {
     const u8* const at = from(i) + e * gate_step<Config> * S::bytes;
     const i64 to_up = Config::pre == Pre::swiglu_interleaved ? 1 : p.up;
-    return exact_swiglu<Config::limited>(p, load_element<S>(at), load_element<S>(at + to_up * S::bytes));
+    return {load_element<S>(at), load_element<S>(at + to_up * S::bytes)};
+  }
+  __device__ __forceinline__ u32 nearest(int, int, const Element& x) const {
+    return exact_swiglu<Config::limited>(p, x.gate, x.up);
   }
 
  private:
