@@ -49,12 +49,14 @@ template <class Config>
 struct Fp32Staging {
   static constexpr bool exchanges = Config::span == Span::block && (Config::col || Config::block_rows == 128);
 
-  ValueStaging<Config> values;
+  union {  // a tile's values on their way in, its columns on their way out
+    ValueStaging<Config> values;
+    typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
+  };
   typename If<Config::row && !one_factor<Config>, RowFactors<Config>>::type row_factors;
   typename If<Config::col && !one_factor<Config>, ColumnFactors<Config>>::type col_factors;
   float factor;  // with one_factor
   typename If<has_slots<Config>, WarpMaxima<Config>>::type slots;
-  typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
   typename If<exchanges, MaximaExchange<Config>>::type exchange;
   typename If<(Config::group_alignment > 0), GroupTable<Config::max_groups>>::type groups;
 };

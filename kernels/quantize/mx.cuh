@@ -53,7 +53,10 @@ struct QuantizeMx {
       }
     }
     if constexpr (Config::row) quantize_rows<Config>(p, lane, x, staging);
-    if constexpr (Config::col) quantize_columns<Config>(lane, x, staging);
+    if constexpr (Config::col) {
+      if (ValueStaging<Config>::computed) __syncthreads();  // the turned tile takes their place
+      quantize_columns<Config>(lane, x, staging);
+    }
     __syncthreads();
     if constexpr (Config::row) {
       ScaleMatrix s = {static_cast<u8*>(p.s_row),

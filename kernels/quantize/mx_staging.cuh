@@ -17,11 +17,13 @@ struct MxStaging {
   static constexpr int band_rows = Lane<Config>::tile_rows / bands;
   static constexpr bool exchanges = Config::block_rows == 128 || Config::block_columns == 128;
 
-  ValueStaging<Config> values;
+  union {  // a tile's values on their way in, its columns on their way out
+    ValueStaging<Config> values;
+    typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
+  };
   static constexpr int panels = (Lane<Config>::tile_columns + 127) / 128;  // as wide as a code tile
   CodeTile row_codes[Config::row ? bands : 1][panels];
   CodeTile col_codes[bands];
-  typename If<Config::col, TurnedTile<Lane<Config>::tile_rows, Lane<Config>::tile_columns>>::type turned;
   typename If<exchanges, MaximaExchange<Config>>::type exchange;
   typename If<(Config::group_alignment > 0), GroupTable<Config::max_groups>>::type groups;
 };

@@ -107,10 +107,8 @@ struct NormSource {
     }
     return elements;
   }
-  __device__ __forceinline__ float element(const Operands& operands, int c) const {
-    const Floats x = S::widen(pick(operands.x, c / 2));
-    return c % 2 == 0 ? x.low : x.high;
-  }
+  static constexpr bool finds_elements = false;  // that takes more registers than memory takes time
+  using Element = float;
   __device__ __forceinline__ float element(int r, int c) const {
     return load_element<S>(from(r) + c * S::bytes);
   }

@@ -4,7 +4,7 @@
 // A Source knows them: from(i), where piece i lies; offset(u), how far from there unit u does, of `units` of
 // 16 bytes; unpack, operands from such; fast, the values, true where one may not be the nearest; doubtful,
 // the bits of those; columns(i), how many elements of a piece lie inside x; element, what one is computed of,
-// from operands or from memory; nearest, its value then.
+// from memory or, if it finds_elements there, from operands; nearest, its value then.
 #pragma once
 
 #include "ptx/async_copy.cuh"
@@ -130,9 +130,9 @@ __device__ __forceinline__ void compute_pieces(const Source& source, Pieces& pie
   for (; inexact != 0; inexact &= inexact - 1) {
     const int piece = __ffs(static_cast<int>(inexact)) - 1;
     const bool is_whole = (whole >> piece & 1) != 0;
-    typename Source::Operands again = {};
     u32 elements = 0xFF;
     if (is_whole) {
+      typename Source::Operands again;
       pieces.template take_again<count>(source, piece, again);
       elements = source.doubtful(piece, again);
     }
@@ -141,8 +141,17 @@ __device__ __forceinline__ void compute_pieces(const Source& source, Pieces& pie
       const int e = __ffs(static_cast<int>(elements)) - 1;
       u32 value = 0;
       if (e < source.columns(piece)) {
-        const auto element = is_whole ? source.element(again, e) : source.element(piece, e);
-        value = source.nearest(piece, e, element);
+        const auto element = [&]() -> typename Source::Element {
+          if constexpr (Source::finds_elements) {
+            if (is_whole) {
+              typename Source::Operands again;  // anew, to stay in no registers
+              pieces.template take_again<count>(source, piece, again);
+              return source.element(again, e);
+            }
+          }
+          return source.element(piece, e);
+        };
+        value = source.nearest(piece, e, element());
       }
       const int word = piece * 4 + e / 2;
       const u32 halves = e % 2 == 0 ? 0x3254 : 0x5410;

@@ -135,6 +135,7 @@ struct SwigluSource {
     }
     return elements;
   }
+  static constexpr bool finds_elements = true;
   struct Element {
     float gate, up;
   };

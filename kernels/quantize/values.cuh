@@ -15,13 +15,8 @@ template <class Config>
 struct ValueStaging {
   static constexpr bool computed = Config::pre != Pre::none;
   static constexpr bool normalized = Config::pre == Pre::rmsnorm || Config::pre == Pre::rmsnorm_turned;
-  // Gates and ups, or x. A turned tile leaves less, and so do tables of groups, by their size, and a
-  // NormTile.
-  static constexpr int ring_kilobytes = !Config::col && !normalized && Config::max_groups == 1 ? 40
-                                        : Config::max_groups <= 64 && Config::threads > 128    ? 24
-                                        : Config::max_groups <= 512                            ? 20
-                                        : normalized                                           ? 12
-                                                                                               : 16;
+  // Gates and ups, or x. Large tables of groups leave less, and so does a NormTile.
+  static constexpr int ring_kilobytes = normalized || Config::max_groups > 512 ? 32 : 40;
   using Ring = PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads, ring_kilobytes,
                          Config::rows_per_lane>;
 
