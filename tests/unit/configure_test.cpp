@@ -66,6 +66,41 @@ TEST(Configure, ARangeCoversEveryProblemInside) {
   }
 }
 
+// Rows and columns of a problem's tile, and lanes beside each other.
+std::vector<std::int64_t> tile_of(const std::string& fields) {
+  const auto found = configure(quantize(fields), profile("h200"));
+  EXPECT_EQ(found.size(), 1U) << fields;
+  const auto constant = [&](const char* name) {
+    return std::get<std::int64_t>(found.front().constants.at(name));
+  };
+  const std::int64_t across = constant("lanes_across");
+  return {32 / across * constant("rows_per_lane") * constant("warps_m"), 8 * across * constant("warps_n"),
+          across};
+}
+
+TEST(Configure, TilesFollowWhatThereIsToDo) {
+  using Tile = std::vector<std::int64_t>;
+  const std::string both = R"("block": 32, "axes": ["row", "col"], )",
+                    blocked = R"("scale_layout": "blocked", )";
+  const std::string swiglu = R"("pre": {"kind": "swiglu"}, )",
+                    groups = R"("groups": {"count": 4, "alignment": 32}, )";
+  const auto x = [](const std::string& shape) {
+    return R"("input": {"dtype": "bf16", "shape": )" + shape + "}";
+  };
+  EXPECT_EQ(tile_of(both + x("[128, 5120]")), (Tile{32, 128, 4}));
+  EXPECT_EQ(tile_of(both + blocked + x("[128, 5120]")), (Tile{128, 32, 4}));
+  EXPECT_EQ(tile_of(both + x("[4096, 5120]")), (Tile{128, 128, 16}));
+  EXPECT_EQ(tile_of(both + x("[131072, 5120]")), (Tile{256, 128, 16}));
+  EXPECT_EQ(tile_of(both + x("[1, 128, 5120]")), (Tile{128, 128, 16})) << "experts may be many";
+  EXPECT_EQ(tile_of(both + groups + blocked + x("[128, 5120]")), (Tile{128, 128, 16}))
+      << "whole tiles of codes";
+  EXPECT_EQ(tile_of(both + swiglu + x("[8192, 10240]")), (Tile{64, 128, 8}));
+  EXPECT_EQ(tile_of(both + swiglu + blocked + x("[131072, 10240]")), (Tile{64, 128, 8}));
+  EXPECT_EQ(tile_of(both + swiglu + x("[131072, 10240]")), (Tile{128, 128, 8}))
+      << "longer runs of plain codes";
+  EXPECT_EQ(tile_of(both + swiglu + groups + blocked + x("[8192, 10240]")), (Tile{128, 128, 8}));
+}
+
 problem::Problem with_float_scales(const std::string& block, const std::string& axes,
                                    const std::string& shape, const std::string& layout = "row") {
   return problem::parse(R"({"schema": 1, "op": "quantize", "scaling": "fp32", "block": )" + block +
