@@ -41,6 +41,7 @@ struct QuantizeFp32 {
 
   template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>& staging) {
+    static_assert(Lane<Config>::across == 16);
     typename Pairs<Config::input>::Pair x[Config::rows_per_lane][4];
     load_values<Config>(p, lane, staging.values, x);
     store_high<Config>(p, lane, x);
@@ -64,7 +65,7 @@ struct QuantizeFp32 {
     } else {
       known_factors<Config>(p, lane, group, staging);
     }
-    __syncthreads();
+    __syncthreads();  // factors are there, and a turned tile may take the values' place
     if constexpr (grouped_rows<Config>) {
       if (group < 0) {
         quantize_grouped_rows<Config>(p, lane, x, staging);

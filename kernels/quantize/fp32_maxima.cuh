@@ -38,6 +38,7 @@ struct Fp32Maxima {
 
   template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>& staging) {
+    static_assert(Lane<Config>::across == 16);
     using N = Pairs<Config::input>;
     using Pair = typename N::Pair;
     Pair x[Config::rows_per_lane][4];

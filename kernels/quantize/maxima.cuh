@@ -33,7 +33,7 @@ __device__ __forceinline__ void row_maxima(const Lane<Config>& lane,
                                            Pair (&maxima)[Config::rows_per_lane / 2]) {
   using N = Pairs<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
-  static_assert(Config::lanes_across == 16 || (!tall && Config::block_columns == 32), "a panel has more");
+  static_assert(Lane<Config>::across == 16 || (!tall && Config::block_columns == 32), "a panel has more");
 #pragma unroll
   for (int i = 0; i < Config::rows_per_lane / 2; ++i) {
     const Pair(&a)[4] = x[2 * i];
@@ -103,13 +103,13 @@ __device__ __forceinline__ void column_maxima(const Lane<Config>& lane,
                                               Pair (&maxima)[4]) {
   using N = Pairs<Config::input>;
   constexpr bool tall = Config::block_rows > 1;
-  static_assert(Config::lanes_across == 16 || (!tall && Config::block_columns == 32), "a panel has more");
+  static_assert(Lane<Config>::across == 16 || (!tall && Config::block_columns == 32), "a panel has more");
   lane_column_maxima<Config>(x, maxima);
   if constexpr (!tall) {
 #pragma unroll
     for (int w = 0; w < 4; ++w)
 #pragma unroll
-      for (u32 mask = Config::lanes_across; mask < 32; mask *= 2)
+      for (u32 mask = Lane<Config>::across; mask < 32; mask *= 2)
         maxima[w] = across_lanes<N>(maxima[w], mask);
   } else {
     Pair most = N::max_abs(N::max_abs(maxima[0], maxima[1]), N::max_abs(maxima[2], maxima[3]));

@@ -23,7 +23,7 @@ struct MxStaging {
   };
   static constexpr int panels = (Lane<Config>::tile_columns + 127) / 128;  // as wide as a code tile
   CodeTile row_codes[Config::row ? bands : 1][panels];
-  CodeTile col_codes[bands];
+  CodeTile col_codes[Config::col ? bands : 1];
   typename If<exchanges, MaximaExchange<Config>>::type exchange;
   typename If<(Config::group_alignment > 0), GroupTable<Config::max_groups>>::type groups;
 };

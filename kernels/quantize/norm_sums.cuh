@@ -21,7 +21,7 @@ struct NormSums {
   template <class Config>
   static __device__ __forceinline__ void tile(const Params& p, Lane<Config> lane, Staging<Config>&) {
     using S = Pairs<Config::stored>;
-    constexpr int across = Config::lanes_across;
+    constexpr int across = Lane<Config>::across;
     typename S::Pair x[Config::rows_per_lane][4];
     load_panel<Config>(p, lane, x);
     if constexpr (Config::pre == Pre::rmsnorm) {

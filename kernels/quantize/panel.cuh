@@ -1,6 +1,5 @@
 // A warp's panel. Lane l holds 8 columns of rows_per_lane consecutive rows; lanes_across lanes lie beside
-// each other, the next ones below them. Usually there are 16 across, and a panel has 2 * rows_per_lane rows
-// by 128 columns.
+// each other, the next ones below them. With 16 across a panel has 2 * rows_per_lane rows by 128 columns.
 #pragma once
 
 #include "ptx/memory.cuh"

@@ -24,7 +24,7 @@ enum class Passes : u32 {
   second  // likewise, with the largest of all slots: follows a launch of `first` with the same grid
 };
 
-/// As many slots as a launch of `second` reads, and tiles as it has.
+/// At most so many slots a launch of `second` reads, and tiles it has.
 inline constexpr u32 most_slots = 1024;
 
 /// gate / (1 + exp(-alpha * gate)) * up; with a limit, gate at most that, up within it on both sides, and up

@@ -15,8 +15,14 @@ template <class Config>
 struct ValueStaging {
   static constexpr bool computed = Config::pre != Pre::none;
   static constexpr bool normalized = Config::pre == Pre::rmsnorm || Config::pre == Pre::rmsnorm_turned;
-  // Gates and ups, or x. Large tables of groups leave less, and so does a NormTile.
-  static constexpr int ring_kilobytes = normalized || Config::max_groups > 512 ? 32 : 40;
+  // Gates and ups, or x, in what else there is leaves of 48 KB: groups' ends and what lies before them, code
+  // tiles, and factors, maxima or a NormTile, which are less than 3 KB.
+  static constexpr int bands = (Lane<Config>::tile_rows + 127) / 128;
+  static constexpr int code_tiles =
+      bands * ((Lane<Config>::tile_columns + 127) / 128) + (Config::col ? bands : 0);
+  static constexpr int left =
+      45 * 1024 - 512 * code_tiles - (Config::group_alignment > 0 ? 12 * Config::max_groups : 0);
+  static constexpr int ring_kilobytes = left < 40 * 1024 ? left / 1024 : 40;
   using Ring = PieceRing<Pairs<Config::stored>::bytes / (normalized ? 2 : 1), Config::threads, ring_kilobytes,
                          Config::rows_per_lane>;
 

@@ -24,7 +24,7 @@ bool takes_small_tiles(const problem::Quantize& problem, std::int64_t m, std::in
   if (!is_block(problem.recipe.block, 1, 32) || places_groups(problem)) return false;
   if (problem.input.shape.size() != 2) return false;  // how many experts there are is not known here
   const std::int64_t most = problem.recipe.scale_layout == ScaleLayout::blocked ? 512 : 256;
-  return std::max<std::int64_t>(bucket(m) / 128, 1) * std::max<std::int64_t>(bucket(n) / 128, 1) <= most;
+  return std::max<std::int64_t>(bucket(m) / 128, 1) <= most / std::max<std::int64_t>(bucket(n) / 128, 1);
 }
 
 // 32 x 128, a run of four codes in every row, or 128 x 32, where a blocked tile has four for a column.
@@ -41,8 +41,12 @@ TileGeometry small_geometry(const problem::Quantize& problem, const QuantizeMatr
 // wide, twice as many warps do so at once. 64 x 128; 128 x 128 where groups place codes by whole tiles, and
 // where there are enough tiles to go round, for their longer runs of plain codes.
 TileGeometry computed_geometry(const problem::Quantize& problem, const Profile& profile, bool whole) {
-  const bool most = is_light(problem) || (is_normalized(problem) && problem.input.dtype != DType::fp32 &&
-                                          !problem.groups && profile.target == "sm_90a");
+  // RMSNorm leaves registers for so many only where there is nothing else to keep; so does shared memory.
+  const bool sparing = !problem.groups && !problem.emit_high && problem.input.shape.size() == 2 &&
+                       problem.input_layout == InputLayout::row && problem.input.dtype != DType::fp32 &&
+                       profile.target == "sm_90a";
+  const bool most =
+      profile.shared_bytes_per_sm >= 200 * 1024 && (is_normalized(problem) ? sparing : is_light(problem));
   const int warps = most ? 24 : 16;
   if (whole)
     return {.rows_per_lane = 8, .warps_m = 4, .warps_n = 2, .min_blocks = warps / 8, .lanes_across = 8};
@@ -70,17 +74,17 @@ TileGeometry row_geometry(const problem::Quantize& problem, const Profile& profi
 // longer runs of columns and of plain codes. `m` and `n` are buckets.
 TileGeometry col_geometry(const problem::Quantize& problem, const Profile& profile, std::int64_t m,
                           std::int64_t n) {
-  const bool plain = problem.recipe.scale_layout == ScaleLayout::plain,
-             small = is_block(problem.recipe.block, 1, 32);
+  const bool plain = problem.recipe.scale_layout == ScaleLayout::plain;
+  const bool usual = is_block(problem.recipe.block, 1, 32);
   const auto has = [&](std::int64_t tiles) { return m / 128 >= tiles / std::max<std::int64_t>(n / 128, 1); };
-  if (is_computed(problem) && small)
+  if (is_computed(problem) && usual)
     return computed_geometry(problem, profile, places_groups(problem) || (plain && has(16384)));
   if (is_computed(problem) || problem.emit_high) return {16, 4, 1, fused_min_blocks(problem)};
   const DType input = problem.input.dtype;
   // For sm_120a the compiler needs more registers than a third thread block of fp16 leaves.
   const bool three = input == DType::fp16 && profile.target != "sm_120a";
   if (input != DType::bf16) return {16, 4, 1, three ? 3 : 2};
-  if (!small || places_groups(problem)) return {16, 4, 1, 4};
+  if (!usual || places_groups(problem)) return {16, 4, 1, 4};
   if (has(plain ? 4096 : 16384)) return {16, 8, 1, 2};
   return {16, 4, 1, 4};
 }
@@ -135,7 +139,8 @@ std::vector<Configuration> configure_quantize(const problem::Quantize& problem, 
       add(row_geometry(problem, profile, n));
     return all;
   }
-  // Inside a bucket of m the choice changes once more along n: where small tiles end, and at the end.
+  // Inside a bucket of m small tiles end once along n, and after that the choice changes once at most: the
+  // first bucket past them and the last one tell.
   for (std::int64_t m = bucket(matrix.m.min); m <= bucket(matrix.m.max); m *= 2) {
     std::int64_t n = bucket(matrix.n.min);
     while (n < bucket(matrix.n.max) && takes_small_tiles(problem, m, n)) n *= 2;

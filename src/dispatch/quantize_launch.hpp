@@ -13,8 +13,9 @@ namespace mxjit::dispatch {
 struct QuantizeRecipe {
   enum class Kernel : std::uint8_t {
     tiles,   // a thread block a tile
-    passes,  // two thread blocks a tile, in one launch, with a workspace that is zero at first, or in two
-    norm,    // two or three thread blocks a tile, likewise
+    passes,  // in one launch, two thread blocks a tile, with a workspace that is zero at first; or two
+             // launches
+    norm,    // in one launch, two or three thread blocks a tile, with such a workspace
     rows     // thread blocks that each have some rows, of whatever expert
   };
   Kernel kernel = Kernel::tiles;

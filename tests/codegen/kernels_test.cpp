@@ -102,6 +102,12 @@ constexpr const char* blocked_groups =
     R"(32, "scale_layout": "blocked", "groups": {"count": 40, "alignment": 32})";
 constexpr const char* most_blocked_groups =
     R"([128, 128], "scale_layout": "blocked", "groups": {"count": 1024, "alignment": 128})";
+// As many groups as leave a ring of operands the least shared memory.
+constexpr const char* many_groups = R"(32, "groups": {"count": 512, "alignment": 128})";
+constexpr const char* most_long_groups = R"(128, "groups": {"count": 1024, "alignment": 128})";
+constexpr const char* many_square_groups =
+    R"([128, 128], "scale_layout": "blocked", "groups": {"count": 512, "alignment": 128})";
+constexpr const char* norm_y = R"(["row", "col"], "pre": {"kind": "rmsnorm"}, "emit_high": true)";
 constexpr const char* both_axes = R"(["row", "col"])";
 constexpr const char* turned = R"([4096, 5120], "layout": "col")";
 constexpr const char* turned_experts = R"([8, 4096, 5120], "layout": "col")";
@@ -118,14 +124,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"fp16", "128", gpt_oss}, Case{"fp16", "32", gpt_oss_rows},
                     Case{"fp16", "32", gpt_oss, turned}, Case{"fp32", "32", swiglu},
                     Case{"fp32", "32", swiglu_rows}, Case{"fp32", blocked, gpt_oss},
-                    Case{"fp32", blocked, gpt_oss_rows}, Case{"fp32", "32", gpt_oss, turned_experts}));
-INSTANTIATE_TEST_SUITE_P(Norm, FusionKernels,
-                         testing::Values(Case{"bf16", "32", norm}, Case{"bf16", "32", norm_rows},
-                                         Case{"bf16", blocked_groups, norm},
-                                         Case{"bf16", most_blocked_groups, norm},
-                                         Case{"bf16", "[128, 128]", norm, turned},
-                                         Case{"fp16", "128", norm_rows, turned_experts},
-                                         Case{"fp32", blocked, norm}, Case{"fp32", "32", norm_rows, turned}));
+                    Case{"fp32", blocked, gpt_oss_rows}, Case{"fp32", "32", gpt_oss, turned_experts},
+                    Case{"bf16", many_groups, gpt_oss_rows, "[65536, 8192]"},
+                    Case{"fp16", most_long_groups, gpt_oss_rows, "[65536, 8192]"},
+                    Case{"bf16", many_square_groups, swiglu_rows}, Case{"bf16", most_long_groups, swiglu}));
+INSTANTIATE_TEST_SUITE_P(
+    Norm, FusionKernels,
+    testing::Values(Case{"bf16", "32", norm}, Case{"bf16", "32", norm_rows},
+                    Case{"bf16", blocked_groups, norm}, Case{"bf16", most_blocked_groups, norm},
+                    Case{"bf16", "[128, 128]", norm, turned}, Case{"fp16", "128", norm_rows, turned_experts},
+                    Case{"fp32", blocked, norm}, Case{"fp32", "32", norm_rows, turned},
+                    Case{"bf16", "32", norm_y}, Case{"bf16", blocked, norm, turned},
+                    Case{"bf16", "32", norm_y, "[4, 64, 64]"}, Case{"fp16", "32", norm}));
 // Rows that a warp holds with four rows and with two, that several warps hold, the longest held, and longer.
 INSTANTIATE_TEST_SUITE_P(NormRows, FusionKernels,
                          testing::Values(Case{"bf16", "32", norm_rows_alone, "[4096, 512]"},
@@ -203,13 +213,13 @@ INSTANTIATE_TEST_SUITE_P(Tensor, Fp32Kernels,
 INSTANTIATE_TEST_SUITE_P(
     Fusions, Fp32Kernels,
     testing::Values(Case{"bf16", "128", swiglu}, Case{"bf16", "128", swiglu_rows},
-                    Case{"bf16", "128", gpt_oss_rows}, Case{"bf16", mn_major, swiglu_rows},
-                    Case{"fp16", "128", gpt_oss}, Case{"fp32", "128", gpt_oss_rows},
-                    Case{"fp32", "[128, 128]", gpt_oss, turned_experts}, Case{"bf16", "\"row\"", swiglu},
-                    Case{"bf16", groups, gpt_oss}, Case{"fp32", groups, gpt_oss},
-                    Case{"bf16", most_groups, gpt_oss}, Case{"fp16", "\"row\"", swiglu_columns, turned},
-                    Case{"bf16", "\"tensor\"", swiglu_rows}, Case{"fp32", "\"tensor\"", swiglu},
-                    Case{"fp16", "\"tensor\"", gpt_oss, turned},
+                    Case{"bf16", most_long_groups, swiglu}, Case{"bf16", "128", gpt_oss_rows},
+                    Case{"bf16", mn_major, swiglu_rows}, Case{"fp16", "128", gpt_oss},
+                    Case{"fp32", "128", gpt_oss_rows}, Case{"fp32", "[128, 128]", gpt_oss, turned_experts},
+                    Case{"bf16", "\"row\"", swiglu}, Case{"bf16", groups, gpt_oss},
+                    Case{"fp32", groups, gpt_oss}, Case{"bf16", most_groups, gpt_oss},
+                    Case{"fp16", "\"row\"", swiglu_columns, turned}, Case{"bf16", "\"tensor\"", swiglu_rows},
+                    Case{"fp32", "\"tensor\"", swiglu}, Case{"fp16", "\"tensor\"", gpt_oss, turned},
                     Case{"bf16", "\"row\"", swiglu_rows, "[64, 4096]"},
                     Case{"bf16", "\"row\"", gpt_oss_rows, "[64, 65536]"},
                     Case{"fp16", "\"row\"", gpt_oss_rows, "[64, 512]"},
