@@ -180,9 +180,4 @@ fs::path only_entry(const fs::path& root) {
   return found;
 }
 
-bool long_tests() {
-  const char* value = std::getenv("MXJIT_LONG");
-  return value != nullptr && std::string_view(value) == "1";
-}
-
 }  // namespace mxjit::test

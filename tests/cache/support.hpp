@@ -14,6 +14,7 @@
 #include "base/file_system.hpp"
 #include "cache/cache.hpp"
 #include "cache/fake_compiler.hpp"
+#include "loops.hpp"
 #include "mxjit/log.hpp"
 
 namespace mxjit::test {
@@ -114,8 +115,5 @@ std::string read_bytes(const fs::path& path);
 void write_bytes(const fs::path& path, std::string_view bytes);
 /// The one entry's file below `root`.
 fs::path only_entry(const fs::path& root);
-
-/// Longer loops, asked for with MXJIT_LONG=1.
-bool long_tests();
 
 }  // namespace mxjit::test

@@ -157,8 +157,9 @@ TEST_F(GemmKernels, GeneralKernelForEveryTarget) {
   of_k.b.block_cols = 32;
   of_k.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::plain};
   of_k.epilogue = Epilogue::swiglu;
+  std::size_t turn = 0;
   for (const GemmTraits& each : {general, codes, blocks, of_k})
-    for (const std::string_view target : codegen::targets())
+    for (const std::string_view target : test::targets_in_turn(turn++))
       compile(configure::general_configuration(each), std::string(target));
 }
 
@@ -177,8 +178,9 @@ TEST_F(GemmKernels, OutputFormsOfTheGeneralKernel) {
   GemmTraits plain = factors;
   plain.requant = GemmTraits::Requant{Scaling::fp32, Rounding::none, ScaleLayout::plain};
   plain.epilogue = Epilogue::none;
+  std::size_t turn = 1;
   for (const GemmTraits& each : {by_scale, codes, factors, plain})
-    for (const std::string_view target : codegen::targets())
+    for (const std::string_view target : test::targets_in_turn(turn++))
       compile(configure::general_configuration(each), std::string(target));
 }
 

@@ -18,13 +18,16 @@ using configure::Configuration;
 class OpsKernels : public test::WithNvrtc<> {
  protected:
   void compile(const Configuration& configuration) {
-    for (const std::string_view target : codegen::targets()) {
+    for (const std::string_view target : test::targets_in_turn(turn_++)) {
       const codegen::KernelDescriptor descriptor{configuration, std::string(target)};
       const compile::Compiled compiled = nvrtc_->compile(compile::request(descriptor));
       EXPECT_EQ(compiled.resources.spill_bytes, 0) << codegen::print(descriptor);
       EXPECT_EQ(compiled.resources.stack_bytes, 0) << codegen::print(descriptor);
     }
   }
+
+ private:
+  std::size_t turn_ = 0;
 };
 
 // Every place of scales along both axes; formats and outputs take turns.

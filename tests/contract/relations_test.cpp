@@ -7,6 +7,7 @@
 #include <random>
 
 #include "contract/builders.hpp"
+#include "loops.hpp"
 
 namespace mxjit::contract {
 namespace {
@@ -65,7 +66,7 @@ std::vector<std::uint16_t> transpose(const std::vector<std::uint16_t>& x, std::i
 
 TEST(Relations, ColIsTheRowOfTheTransposeAndBothAreTwo) {
   std::mt19937 random(2);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 60 / test::stride(4); ++i) {
     const Problem p = random_problem(random);
     SCOPED_TRACE(fmt::format("{}x{} {}", p.m, p.n, p.recipe));
     const TensorMap both = quantize(p.m, p.n, p.recipe + R"(,"axes":["row","col"])", p.x);
@@ -81,7 +82,7 @@ TEST(Relations, ColIsTheRowOfTheTransposeAndBothAreTwo) {
 
 TEST(Relations, ExpertsAreMatricesOfTheirOwn) {
   std::mt19937 random(3);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 30 / test::stride(3); ++i) {
     Problem p = random_problem(random);
     if (p.recipe.find("tensor") != std::string::npos) continue;  // one scale over all experts
     SCOPED_TRACE(fmt::format("{}x{} {}", p.m, p.n, p.recipe));
@@ -117,7 +118,7 @@ std::vector<std::int32_t> random_ends(std::mt19937& random, std::int64_t m, int 
 
 TEST(Relations, BlockedScalesArePackedPlainScales) {
   std::mt19937 random(4);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 60 / test::stride(4); ++i) {
     Problem p = random_problem(random);
     const bool wide = i % 2 == 0;
     p.recipe = wide ? R"("scaling":"mx","block":128)" : R"("scaling":"mx","block":32)";
@@ -159,7 +160,7 @@ TEST(Relations, BlockedScalesArePackedPlainScales) {
 // Columns inside a group are the columns of the group's rows alone.
 TEST(Relations, ColumnsOfAGroupSeeTheirRowsAlone) {
   std::mt19937 random(6);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 30 / test::stride(3); ++i) {
     const Problem p = random_problem(random);
     const std::vector<std::int32_t> ends = random_ends(random, p.m, 1);
     const std::string recipe = R"("scaling":"fp32","block":"row","axes":["col"])";
@@ -195,7 +196,7 @@ TEST(Relations, ColumnsOfAGroupSeeTheirRowsAlone) {
 
 TEST(Relations, UnpaddingUndoesPadding) {
   std::mt19937 random(8);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 40 / test::stride(4); ++i) {
     const Problem p = random_problem(random);
     std::vector<std::int32_t> ends = random_ends(random, p.m, 1);
     ends.back() = static_cast<std::int32_t>(p.m);

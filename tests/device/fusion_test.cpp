@@ -90,7 +90,7 @@ TEST_F(FusionOnDevice, EveryRowLength) {
   problems = supported(problems);
   prewarm(problems);
   Random random(35);
-  for (std::size_t i = 0; i < problems.size(); i += small() ? 3 : 1) {
+  for (std::size_t i = 0; i < problems.size(); i += small() ? 5 : 1) {
     expect_reference(problems[i], make_inputs(problems[i], random));
     expect_reference(problems[i], make_inputs(problems[i], random),
                      {.extra_pitch = 3, .shift = 1, .dirt = 0x11});
@@ -159,7 +159,7 @@ TEST_P(FusionOfAxes, GroupsOfTransposedInputs) {
         const Problem problem = whole(quantize);
         if (!is_valid(problem)) continue;
         const bool inside = recipe.block.kind == Block::Kind::row && axes().col;  // scales inside each group
-        if (!small() || inside || others++ % 5 == 0) problems.push_back(problem);
+        if (!small() || inside || others++ % 9 == 0) problems.push_back(problem);
       }
   prewarm(problems);
   for (const Problem& problem : problems) {

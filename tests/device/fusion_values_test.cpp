@@ -166,9 +166,11 @@ TEST_P(FusionOfInput, RmsNormOfRowsWithBlocksIsRightToTheBit) {
     }
   prewarm(problems);
   Random random(41);
-  for (const Problem& problem : problems) {
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const Problem& problem = problems[i];
     SCOPED_TRACE(problem::print(problem));
-    if (!small() || std::get<Quantize>(problem.op).input.shape.back().max <= 1160) {
+    const bool short_row = std::get<Quantize>(problem.op).input.shape.back().max <= 1160;
+    if (!small() || (short_row && i % 2 == 0)) {
       expect_norms(problem, random);
     } else {
       expect_reference(problem, make_inputs(problem, random));

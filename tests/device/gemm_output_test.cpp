@@ -313,8 +313,11 @@ TEST_F(GemmOutputTiles, Requantized) {
       {promote, blocks_of_d(Scaling::fp32, Rounding::pow2, ScaleLayout::mn_major)},
       {blocks, blocks_of_d(Scaling::mx, Rounding::floor, ScaleLayout::blocked)},
       {blocks, blocks_of_d(Scaling::fp32, Rounding::none, ScaleLayout::mn_major)}};
-  for (const Case& each : cases)
+  for (std::size_t i = 0; i < cases.size(); ++i)
     for (const bool gated : {false, true}) {
+      // Every two of operands, scales and gates together.
+      if (small() && (i + i / 2 + (gated ? 1 : 0)) % 2 != 0) continue;
+      const Case& each = cases[i];
       // Rows of D that the copy engine stores, or not; a last block that is no whole one.
       Gemm gemm = gated ? gates(77, 256, 272, each.of, DType::e4m3, false)
                         : make_gemm(77, 333, 272, each.of.a, each.of.b, each.of.accumulation, DType::e4m3);

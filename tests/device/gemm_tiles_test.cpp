@@ -77,7 +77,8 @@ TEST_F(GemmOnDevice, SeveralTilesABlock) {
        {std::tuple{"row", "row", Accumulation::fast}, std::tuple{"row", "row", Accumulation::promote},
         std::tuple{"128 mn", "128x128", Accumulation::promote},
         std::tuple{"128", "128x128", Accumulation::promote}})
-    for (const std::int64_t k : {16, 256, 384, 512, 656, 2192, 640}) {
+    for (unsigned turn = 0; const std::int64_t k : {16, 256, 384, 512, 656, 2192, 640}) {
+      ++turn;
       if (k == 2192 && std::string(b) != "128x128") continue;  // for factors of more than one chunk of K
       // Tiles in turn come to an even number or, with that K, to an odd one.
       const bool odd = k == 640;
@@ -94,6 +95,8 @@ TEST_F(GemmOnDevice, SeveralTilesABlock) {
       const auto tiles = configure::gemm_tiles(key.traits);
       for (; key.tile < tiles.size(); ++key.tile) {
         if (tiles[key.tile].m < 128 && k != 384 && k != 2192) continue;
+        const bool in_turn = tiles[key.tile].schedule == configure::GemmTile::Schedule::in_turn;
+        if (small() && k != 384 && !(odd && in_turn) && (key.tile + turn) % 4 != 0) continue;
         SCOPED_TRACE(testing::Message() << "tile " << tiles[key.tile].m << " x " << tiles[key.tile].n);
         auto plan = *state.make_gemm_plan(call.options, call.args, key);
         guarded.dirty();

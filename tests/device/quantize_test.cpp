@@ -29,14 +29,14 @@ TEST_F(QuantizeOnDevice, TheTablesHoldWhatThisVersionPromises) {
 }
 
 TEST_F(QuantizeOnDevice, EveryCombination) {
-  const auto problems = thinned(supported(combinations()), 29);
+  const auto problems = thinned(supported(combinations()), 47);
   prewarm(problems);
   Random random(1);
   for (const Problem& problem : problems) expect_reference(problem, make_inputs(problem, random));
 }
 
 TEST_F(QuantizeOnDevice, EveryShape) {
-  const auto problems = thinned(supported(shapes()), 41);
+  const auto problems = thinned(supported(shapes()), 59);
   prewarm(problems);
   Random random(2);
   for (const Problem& problem : problems) expect_reference(problem, make_inputs(problem, random));
@@ -75,7 +75,7 @@ TEST_F(QuantizeOnDevice, EveryGrouping) {
   prewarm(problems);
   Random random(5);
   for (const Problem& problem : problems)
-    for (int i = 0; i < 3; ++i) expect_reference(problem, make_inputs(problem, random));
+    for (int i = 0; i < (small() ? 2 : 3); ++i) expect_reference(problem, make_inputs(problem, random));
 }
 
 // A plan serves numbers of groups up to a power of two; the workspace is that of each call.

@@ -69,7 +69,7 @@ void run_blocks(DType input, const std::vector<std::uint16_t>& blocks) {
   for (const Problem& problem : columns) expect_reference(problem, down);
 }
 
-std::size_t step() { return small() ? 61 : 1; }
+std::size_t step() { return small() ? 131 : 1; }
 
 // The pattern leads its block: it stands alone among zeros, at a place that moves.
 std::vector<std::uint16_t> as_largest() {

@@ -11,6 +11,7 @@
 #include "dispatch/dequantize_call.hpp"
 #include "dispatch/pack_call.hpp"
 #include "dispatch/pad_call.hpp"
+#include "loops.hpp"
 #include "mxjit/error.hpp"
 #include "property/problem_generator.hpp"
 
@@ -102,7 +103,7 @@ TEST(PrewarmProperty, RangesOfOpsOfOneKernelAreComplete) {
   problem::ProblemGenerator generator(seed);
   std::mt19937_64 random(seed);
   Seen seen;
-  while (seen.calls < 3000) {
+  while (seen.calls < 3000 / test::stride(4)) {
     Problem range = generator.any();
     Problem drawn = range;
     if (auto* op = std::get_if<problem::Dequantize>(&drawn.op)) {
@@ -126,7 +127,7 @@ TEST(PrewarmProperty, RangesOfOpsOfOneKernelAreComplete) {
     std::visit(Call{seen, drawn, prewarmed.front()}, drawn.op);
     if (HasFailure()) return;
   }
-  EXPECT_GT(seen.kernels.size(), 100U);
+  EXPECT_GT(seen.kernels.size(), 100U / test::stride(4));
 }
 
 }  // namespace

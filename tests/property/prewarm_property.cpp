@@ -10,6 +10,7 @@
 #include "configure/configure.hpp"
 #include "dispatch/gemm_key.hpp"
 #include "dispatch/quantize_key.hpp"
+#include "loops.hpp"
 #include "mxjit/error.hpp"
 #include "property/problem_generator.hpp"
 
@@ -91,7 +92,7 @@ TEST(PrewarmProperty, QuantizeRangesAreComplete) {
   Draw draw(kSeed);
   std::map<std::string, int> kernels, spans;
   int ranges = 0, calls = 0;
-  while (ranges < 600) {
+  while (ranges < 600 / test::stride(4)) {
     Problem problem = generator.any();
     auto* op = std::get_if<problem::Quantize>(&problem.op);
     if (op == nullptr || (op->groups && op->groups->count > 1024)) continue;
@@ -165,7 +166,7 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
   Draw draw(kSeed + 1);
   std::map<std::string, int> kernels;
   int ranges = 0;
-  while (ranges < 600) {
+  while (ranges < 600 / test::stride(4)) {
     Problem problem = generator.any();
     auto* op = std::get_if<problem::Gemm>(&problem.op);
     if (op == nullptr) continue;
@@ -260,10 +261,10 @@ TEST(PrewarmProperty, GemmRangesAreComplete) {
           << sizes.k << ": " << problem::print(problem);
     }
   }
-  EXPECT_GT(kernels["gemm/dense_fp8"], 150);
-  EXPECT_GT(kernels["gemm/dense_fp8 with SwiGLU"], 40);
-  EXPECT_GT(kernels["gemm/dense_fp8 with blocks of D"], 25);
-  EXPECT_GT(kernels["gemm/general"], 200);
+  EXPECT_GT(kernels["gemm/dense_fp8"], 150 / test::stride(4));
+  EXPECT_GT(kernels["gemm/dense_fp8 with SwiGLU"], 40 / test::stride(4));
+  EXPECT_GT(kernels["gemm/dense_fp8 with blocks of D"], 25 / test::stride(4));
+  EXPECT_GT(kernels["gemm/general"], 200 / test::stride(4));
 }
 
 }  // namespace

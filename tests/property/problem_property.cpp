@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "loops.hpp"
 #include "mxjit/error.hpp"
 #include "property/problem_generator.hpp"
 
@@ -31,7 +32,7 @@ TEST(ProblemProperty, ParseOfPrintIsTheProblem) {
   ProblemGenerator generator(kSeed);
   std::set<std::string> seen;
   int exact = 0;
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 6000 / test::stride(4); ++i) {
     const Problem problem = generator.any();
     std::string text;
     try {
@@ -47,7 +48,7 @@ TEST(ProblemProperty, ParseOfPrintIsTheProblem) {
     collect(json::parse(text), std::string(op_name(problem)), seen);
   }
   // Some problems leave nothing to the defaults: for those parse(print(p)) == p without any help.
-  EXPECT_GT(exact, 60);
+  EXPECT_GT(exact, 60 / test::stride(4));
   for (const char* option : {"quantize/input/dtype = \"bf16\"",
                              "quantize/input/dtype = \"fp16\"",
                              "quantize/input/dtype = \"fp32\"",
@@ -103,7 +104,7 @@ TEST(ProblemProperty, ParseOfPrintIsTheProblem) {
 TEST(ProblemProperty, EveryConcreteProblemDeclaresItsTensors) {
   std::cout << "seed " << kSeed + 1 << "\n";
   ProblemGenerator generator(kSeed + 1);
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 3000 / test::stride(4); ++i) {
     const Problem problem = largest(generator.any());
     ASSERT_TRUE(is_concrete(problem));
     std::set<std::string> names;
@@ -160,7 +161,7 @@ TEST(ProblemProperty, AValueOfTheWrongTypeNamesItsField) {
   std::cout << "seed " << kSeed + 2 << "\n";
   ProblemGenerator generator(kSeed + 2);
   std::map<std::string, int> tried;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 150 / test::stride(3); ++i) {
     const json document = json::parse(print(generator.any()));
     std::vector<std::string> all;
     pointers(document, "", all);
@@ -194,14 +195,14 @@ TEST(ProblemProperty, AValueOfTheWrongTypeNamesItsField) {
   }
   for (const char* op : {"quantize", "dequantize", "pack_scales", "unpack_scales", "pad_groups",
                          "unpad_groups", "gemm", "moe"}) {
-    EXPECT_GT(tried[op], 50) << op;
+    EXPECT_GT(tried[op], 50 / test::stride(3)) << op;
   }
 }
 
 TEST(ProblemProperty, AnUnknownFieldIsNamed) {
   std::cout << "seed " << kSeed + 3 << "\n";
   ProblemGenerator generator(kSeed + 3);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 400 / test::stride(4); ++i) {
     const json document = json::parse(print(generator.any()));
     std::vector<std::string> all;
     pointers(document, "", all);
@@ -229,7 +230,7 @@ TEST(ProblemProperty, AMissingFieldIsNamed) {
         "/weights/block", "/activations", "/activations/scaling", "/activations/block"}}};
   ProblemGenerator generator(kSeed + 4);
   std::set<std::string> seen;
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 500 / test::stride(4); ++i) {
     const json document = json::parse(print(generator.any()));
     const std::string op = document["op"];
     seen.insert(op);

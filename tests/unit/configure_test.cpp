@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "loops.hpp"
 #include "mxjit/error.hpp"
 
 namespace mxjit::configure {
@@ -214,7 +215,7 @@ TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
         const int last = 3 * first;
         const auto some =
             of(R"({"min": )" + std::to_string(first) + R"(, "max": )" + std::to_string(last) + "}", h200);
-        for (int n = first; n <= last; n += 1 + n / 300)
+        for (int n = first; n <= last; n += test::stride(5) * (1 + n / 300))
           for (const Configuration& configuration : of(std::to_string(n), h200))
             EXPECT_NE(std::find(some.begin(), some.end(), configuration), some.end())
                 << layout << " " << first << " " << n;
@@ -224,7 +225,7 @@ TEST(Configure, ARangeOfRowLengthsCoversEveryOneInside) {
       for (const Profile& any : profiles())
         for (const Configuration& configuration : of(lengths, any)) EXPECT_GE(configuration.min_blocks, 1);
       EXPECT_EQ(std::set(range.begin(), range.end()).size(), range.size());
-      for (int n = 1; n <= 50000; n += 1 + n / 40)
+      for (int n = 1; n <= 50000; n += test::stride(5) * (1 + n / 40))
         for (const Configuration& configuration : of(std::to_string(n), h200))
           EXPECT_NE(std::find(range.begin(), range.end(), configuration), range.end()) << layout << n;
     }
